@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <format>
 #include <string>
+#include <string_view>
 
+#include "analysis/analyses.h"
+#include "api/openapi/openapi.h"
 #include "tests/api/exchange/export_check.h"
+#include "tests/server/support/analysis_route.h"
 #include "tests/server/support/test_server.h"
 
 namespace tt::test {
@@ -21,6 +25,34 @@ class ServedSession {
     const TestResponse answer = server_.get("/api/v1/sessions/" + id_ + "/" + question);
     EXPECT_EQ(answer.status, 200) << question << ": " << answer.body;
     return answer.body;
+  }
+  // Every question about one session that api/openapi.yaml describes. One about a step or a layer
+  // may not apply to the session: then it is refused with a sentence.
+  void ask_all() {
+    constexpr std::string_view kSession = "/api/v1/sessions/{id}/";
+    const json paths = json::parse(openapi_json())["paths"];
+    std::size_t asked = 0;
+    for (const auto& [path, methods] : paths.items()) {
+      if (!path.starts_with(kSession) || !methods.contains("get") || path.contains("{other}") ||
+          !methods["get"]["responses"]["200"]["content"].contains("application/json") ||
+          path.ends_with("/export"))
+        continue;
+      const std::string below = path.substr(kSession.size());
+      const auto row = std::ranges::find(analyses(), below, &Analysis::path);
+      const bool is_row = row != analyses().end();
+      std::string question = route_of(below, "step=0 template=1 layer=0");
+      question = is_row ? route_of(*row, row->example) : question.substr(0, question.find('?'));
+      const bool may_not_apply =
+          path.contains("{step}") || path.contains("{layer}") || (is_row && *row->example != 0);
+      const TestResponse answer = server_.get("/api/v1/sessions/" + id_ + "/" + question);
+      if (may_not_apply && answer.status == 404) {
+        EXPECT_TRUE(answer.body["detail"].get<std::string>().ends_with('.')) << answer.body;
+      } else {
+        EXPECT_EQ(answer.status, 200) << question << ": " << answer.body;
+      }
+      ++asked;
+    }
+    EXPECT_GT(asked, analyses().size());
   }
   json query(const std::string& sql) {
     const json request = {{"sql", sql}, {"timeout_ms", 60'000}};
@@ -120,29 +152,7 @@ int expect_served_sessions(const std::filesystem::path& folder) {
     SCOPED_TRACE(entry.path().stem().string());
     ServedSession session(server, entry.path().stem().string());
     expect_totals_served(session, walked_totals(SessionReader::open(entry.path()).value()));
-    for (const char* question : {"tokens",
-                                 "templates",
-                                 "memory-map",
-                                 "hot",
-                                 "sequentiality",
-                                 "validation",
-                                 "findings",
-                                 "report?format=json",
-                                 "steps/0/layers/0",
-                                 "steps/0/graph",
-                                 "templates/1/graph",
-                                 "templates/1/tensors",
-                                 "compression",
-                                 "experts",
-                                 "experts/tokens",
-                                 "experts/pinning",
-                                 "experts/caches",
-                                 "heads",
-                                 "kv",
-                                 "reuse",
-                                 "pattern",
-                                 "determinism"})
-      session.ask(question);
+    session.ask_all();
     ++sessions;
   }
   return sessions;

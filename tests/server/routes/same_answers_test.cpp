@@ -3,14 +3,22 @@
 // beside the routes of REST. Of a dense model, a mixture of experts and a recurrent model.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <expected>
 #include <format>
+#include <memory>
 #include <ranges>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "analysis/aggregate/breakdown.h"
 #include "analysis/analyses.h"
+#include "analysis/index/session_index.h"
+#include "analysis/parameters/filter_parameters.h"
+#include "api/json/result_json.h"
 #include "tests/server/models/model_files.h"
+#include "tests/server/support/analysis_route.h"
 #include "tests/server/support/test_server.h"
 #include "tests/support/command_output.h"
 #include "tests/support/models/traced_model.h"
@@ -27,6 +35,8 @@ struct Question {
 // Below "/sessions/{id}".
 constexpr Question kQuestions[] = {
     {"show {}", ""},
+    {"show {}", "/findings"},
+    {"show {}", "/templates"},
     {"hot {}", "/hot?limit=20&step_times=true"},
     {"hot {} --by layer --value time", "/hot?by=layer&value=time&limit=20&step_times=true"},
     {"hot {} --tensor ffn --phase prompt", "/hot?tensor=ffn&phase=prompt&limit=20&step_times=true"},
@@ -71,22 +81,6 @@ struct RecordedAnswers {
   TestServer server;
   std::string id, file;
 };
-
-// "experts/layers/{layer}" and "layer=0 pairs=3": "experts/layers/0?pairs=3".
-std::string route_of(const Analysis& row, const std::string& values) {
-  std::string route = row.path, query;
-  for (const auto word : std::views::split(values, ' ')) {
-    const std::string value(std::string_view{word});
-    if (value.empty()) continue;
-    const std::string name = "{" + value.substr(0, value.find('=')) + "}";
-    if (const auto at = route.find(name); at != std::string::npos) {
-      route.replace(at, name.size(), value.substr(value.find('=') + 1));
-    } else {
-      query += (query.empty() ? "?" : "&") + value;
-    }
-  }
-  return route + query;
-}
 
 // Figures of analyses that a SQL statement has, too.
 struct SqlFigure {
@@ -136,7 +130,11 @@ TEST_P(SameAnswers, OfEveryAnalysisInTtRestAndSql) {
       const CommandResult printed = run_command(std::format(
           "{} analyze {} {} {} --json", kTestPaths.tt, row.name, recorded.file, values));
       const TestResponse answer = recorded.get(route_of(row, values));
-      ASSERT_EQ(printed.status == 0, answer.status == 200) << printed.output << answer.body;
+      // A word that selects nothing: tt says so instead of printing zeros.
+      const bool is_empty = answer.status == 200 && printed.output.contains(kNothingMatches);
+      ASSERT_EQ(printed.status == 0, answer.status == 200 && !is_empty)
+          << printed.output << answer.body;
+      if (is_empty) continue;
       if (answer.status != 200) {
         // Both say the same.
         EXPECT_TRUE(printed.output.contains(answer.body["detail"].get<std::string>()))
@@ -194,6 +192,140 @@ TEST_P(SameAnswers, InTtAndRest) {
   }
 }
 
+// The sentences of the findings are those of the server in tt show and tt report; the page shows
+// those of the server (webui/test/unit/panels).
+TEST_P(SameAnswers, OfTheFindings) {
+  ensure_backends_loaded();
+  RecordedAnswers recorded(GetParam());
+  const TestResponse answer = recorded.get("findings");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const auto print = [&](const std::string& arguments) {
+    const CommandResult done = run_command(kTestPaths.tt + (" " + arguments));
+    EXPECT_EQ(done.status, 0) << done.output;
+    return done.output;
+  };
+  const std::string shown = print("show " + recorded.file);
+  std::vector<std::string> texts;
+  for (const json& finding : answer.body["findings"]) {
+    texts.push_back(finding["text"]);
+    EXPECT_EQ(shown.contains("\n- " + texts.back() + "\n"), finding["role"] != "detail") << shown;
+  }
+  EXPECT_GT(texts.size(), 3U);
+  EXPECT_EQ(json::parse(print("report --json " + recorded.file))["findings"], json(texts));
+  EXPECT_FALSE(answer.body["advice"].empty());
+  for (const json& advice : answer.body["advice"])
+    EXPECT_TRUE(shown.contains("\n- " + advice["text"].get<std::string>() + " ")) << shown;
+}
+
+// A sentence says why: it ends with a full stop.
+bool is_sentence(const std::string& text) { return text.size() > 20 && text.ends_with('.'); }
+
+// What a parameter can name that no session of these tests has.
+std::vector<std::string> unknown_values(const ParameterInfo& info, const std::string& name) {
+  using Kind = ParameterInfo::Kind;
+  const bool names_number = name.ends_with("step") || name.ends_with("token") ||
+                            name.ends_with("layer") || name == "router";
+  switch (info.kind) {
+    case Kind::Layer:
+    case Kind::Layers:
+      return {"9999"};
+    case Kind::Text:
+      return {"no_such_thing"};
+    case Kind::Number:
+      return names_number && !name.starts_with("to_") ? std::vector<std::string>{"99999"}
+                                                      : std::vector<std::string>{};
+    default:
+      return {};
+  }
+}
+
+// An unknown layer, step, token, expert, op or tensor: tt says so in a sentence and fails, REST
+// refuses with the same sentence or, where the condition itself is valid and only matches nothing,
+// has an answer without rows (404 would be an error in the console of the page).
+TEST_P(SameAnswers, NameWhatIsNotThere) {
+  ensure_backends_loaded();
+  RecordedAnswers recorded(GetParam());
+  std::size_t asked = 0;
+  for (const Analysis& row : analyses()) {
+    for (const ParameterInfo& info : row.parameters) {
+      for (const std::string& unknown : unknown_values(info, info.name)) {
+        std::string values = row.example;
+        const std::string given = info.name + "=";
+        if (const auto at = values.find(given); at != std::string::npos) {
+          values.replace(at, values.find(' ', at) - at, given + unknown);
+        } else {
+          // One side needs the other, and excludes those of another kind.
+          const auto of = info.name.find('_');
+          if (info.name.starts_with("left_"))
+            values = "right" + info.name.substr(of) + "=0";
+          else if (info.name.starts_with("right_"))
+            values = "left" + info.name.substr(of) + "=0";
+          values += (values.empty() ? "" : " ") + given + unknown;
+        }
+        SCOPED_TRACE(std::format("{} {}", row.name, values));
+        const TestResponse answer = recorded.get(route_of(row, values));
+        const CommandResult printed = run_command(
+            std::format("{} analyze {} {} {}", kTestPaths.tt, row.name, recorded.file, values));
+        EXPECT_NE(printed.status, 0) << printed.output;
+        ++asked;
+        if (answer.status == 200) {
+          ASSERT_TRUE(row.matches_nothing) << answer.body;
+          EXPECT_TRUE(printed.output.contains(kNothingMatches)) << printed.output;
+          EXPECT_EQ(answer.body.value("rows", json::array()).size(), 0U) << answer.body;
+          continue;
+        }
+        EXPECT_TRUE(answer.status == 404 || answer.status == 422) << answer.status << answer.body;
+        const std::string detail = answer.body["detail"];
+        EXPECT_TRUE(is_sentence(detail)) << detail;
+        EXPECT_EQ(std::ranges::count(printed.output, '\n'), 1) << printed.output;
+      }
+    }
+  }
+  EXPECT_GT(asked, analyses().size());
+}
+
+// Every word of every filter: what it selects, or that it selects nothing. No table of zeros.
+TEST_P(SameAnswers, OfEveryWordOfAFilter) {
+  ensure_backends_loaded();
+  TracedModel model(generated_model({.shape = GetParam()}));
+  const auto run = model.run(greedy_tokens(9, 6));
+  const SessionReader reader = run.reader();
+  std::shared_ptr<const SessionIndex> index =
+      std::make_shared<const SessionIndex>(SessionIndex::build(reader).value());
+  const Subject subject{
+      .reader = reader, .index = [&](LeaveOut, const ContinueCheck&) {
+        return std::expected<std::shared_ptr<const SessionIndex>, TraceError>(index);
+      }};
+  std::size_t empty = 0, full = 0;
+  for (const Analysis& row : analyses()) {
+    if (!row.matches_nothing) continue;
+    for (const ParameterInfo& info : filter_parameters().infos()) {
+      for (const std::string& word : info.words) {
+        const std::string values = std::format("{} {}={}", row.example, info.name, word);
+        SCOPED_TRACE(std::format("{} {}", row.name, values));
+        const ParameterText text = parameter_text(values);
+        const auto nothing = row.matches_nothing(text, subject, never_cancel);
+        ASSERT_TRUE(nothing.has_value());
+        const auto answer = row.parse(text).value()(subject, never_cancel);
+        if (!answer) {
+          EXPECT_TRUE(is_sentence(answer.error().message)) << answer.error().message;
+          continue;
+        }
+        const json found = json_of(*answer);
+        const json rows = found.value("rows", json::array());
+        if (*nothing) {
+          EXPECT_EQ(rows.size(), 0U) << found;
+        } else if (std::string_view(row.name) == "breakdown") {
+          EXPECT_GT(rows.size(), 0U) << found;
+        }
+        ++(*nothing ? empty : full);
+      }
+    }
+  }
+  EXPECT_GT(empty, 5U);
+  EXPECT_GT(full, 20U);
+}
+
 // Questions about one file, as arguments of `tt`. Exit status 1: it does not apply to the session.
 constexpr const char* kVerbs[] = {
     "show {} --json",
@@ -220,10 +352,20 @@ constexpr const char* kVerbs[] = {
     "sql {} --csv 'SELECT step, access, part, category, qkv_type, role, size_bytes FROM access'",
 };
 
-CommandResult ask(const char* verb, const std::string& file) {
+CommandResult ask(const std::string& verb, const std::string& file) {
   return run_command(
       std::format("{} {}", kTestPaths.tt, std::vformat(verb, std::make_format_args(file))));
 }
+
+// The questions of analysis/analyses.h, as arguments of `tt`.
+std::vector<std::string> analyze_verbs() {
+  std::vector<std::string> verbs;
+  for (const Analysis& row : analyses())
+    verbs.push_back(std::format("analyze {} {{}} {} --json", row.name, row.example));
+  return verbs;
+}
+// What kNone and an expert of -1 look like where they are shown by mistake.
+bool shows_no_number(const std::string& text) { return text.contains("4294967295"); }
 
 void drop_identity(json& value) {
   if (value.is_object()) {
@@ -281,11 +423,14 @@ TEST_P(SameAnswers, AfterExportAndImport) {
     const std::string out = (folder / way).string(), again = out + ".ttrace";
     tt(std::format("export {} --format {} -o {} -q", file, way, out));
     tt(std::format("import {} -o {}", out, again));
-    for (const char* verb : kVerbs) {
+    std::vector<std::string> verbs = analyze_verbs();
+    verbs.insert(verbs.end(), std::begin(kVerbs), std::end(kVerbs));
+    for (const std::string& verb : verbs) {
       SCOPED_TRACE(verb);
       const CommandResult before = ask(verb, file), after = ask(verb, again);
       EXPECT_EQ(after.status, before.status) << after.output;
       EXPECT_EQ(without_identity(after.output, again), without_identity(before.output, file));
+      EXPECT_FALSE(shows_no_number(after.output)) << after.output;
     }
   }
 }
@@ -323,6 +468,27 @@ TEST_P(SameAnswers, OfALogWithoutGraphsOrARefusal) {
        {"hot {} --json", "hot {} --by layer --json", "reuse {} --json",
         "sql {} --csv 'SELECT step, op, tensor_name, size_bytes, expert_id FROM access'"})
     expect_same(verb);
+  // All others: the same, or a refusal. No answer shows an expert that does not exist.
+  std::size_t same = 0;
+  for (const std::string& verb : analyze_verbs()) {
+    SCOPED_TRACE(verb);
+    const CommandResult before = ask(verb, file), after = ask(verb, again);
+    EXPECT_FALSE(shows_no_number(after.output)) << after.output;
+    if (after.output.contains("imported from a log without recorded graphs")) {
+      EXPECT_NE(after.status, 0);
+      continue;
+    }
+    EXPECT_EQ(after.status, before.status) << after.output;
+    EXPECT_EQ(without_times(without_identity(after.output, again)),
+              without_times(without_identity(before.output, file)));
+    ++same;
+  }
+  EXPECT_GE(same, 5U);
+  for (const char* verb :
+       {"sql {} --csv 'SELECT * FROM expert'", "parse {} --stats --json", "moe {} --json",
+        "moe {} --phase generate --json", "show {} --json", "report {} --json",
+        "export {} --format csv -o -", "export {} --format ndjson -o -"})
+    EXPECT_FALSE(shows_no_number(ask(verb, again).output)) << verb;
   if (GetParam() != std::string("moe")) return;
   expect_refusal("moe {} --json");
   expect_same("moe {} --phase generate --json");
