@@ -278,12 +278,12 @@ int run(int argc, char** argv) {
   run_until_stopped(signals, url, frontend);
   tt::notify_service_manager("STOPPING=1");
   log.info("stopping; a second signal exits immediately");
-  signals.force_exit_after(5s);
+  signals.force_exit_after(8s);
   queue.stop();
   model_manager.stop();  // finishes the running session's file
   folder_watch.reset();
   hub.stop();         // queues its last messages for the clients
-  frontend.stop(2s);  // shorter than the 5 s above, so that the file can be finished
+  frontend.stop(2s);  // shorter than the 8 s above, so that the file can be finished
   retention.stop();
   queue.join();
   sessions.finish_files(tt::SessionStore::FinishFiles::All);  // no reader is left

@@ -69,8 +69,9 @@ void FolderWatch::look() {
     }
     ended.erase(row->id);
   }
-  for (const auto& [id, row] : ended) {  // deleted, or moved away
-    hub_.on_state(status_of(*row, JobState::Failed));
+  // Deleted, or renamed at the end (tt record -o NAME): nothing more comes under this name.
+  for (const auto& [id, row] : ended) {
+    hub_.on_state(status_of(*row, JobState::Done));
     running_.erase(id);
   }
 }

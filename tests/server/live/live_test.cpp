@@ -179,7 +179,7 @@ TEST_F(Live, ReportsQueuePositionAndCancellation) {
   EXPECT_EQ(client.read_event()["state"], "cancelled");
 }
 
-// tt record writes into the folder of a server that knows nothing of it.
+// tt attach writes into the folder of a server that knows nothing of it.
 TEST_F(Live, FollowsSessionsOfOtherPrograms) {
   const TempFolder folder;
   RunningServer server(folder.path(), {"--no-model"});
@@ -188,17 +188,23 @@ TEST_F(Live, FollowsSessionsOfOtherPrograms) {
   client.send_command(
       {{"type", "subscribe"}, {"session", "*"}, {"kinds", {"token", "step", "op"}}});
   EXPECT_EQ(client.read_event()["type"], "subscribed");
-  std::thread recording([&] {
-    const std::string command =
-        std::format("{} record -q -p Once -n 400 --ignore-eos -o {}/other.ttrace", kTestPaths.tt,
-                    folder.path().string());
+  std::jthread recording([&] {
+    const std::string command = std::format(
+        "cd {0} && {1} attach -q -o . -- llama-completion -m {2} -p Once -n 2500 "
+        "-c 4096 -t 1 -no-cnv --ignore-eos >out 2>&1 </dev/null",
+        folder.path().string(), kTestPaths.tt, kTestPaths.bundled_model);
     EXPECT_EQ(std::system(command.c_str()), 0);
   });
+  const json subscribed = client.read_event();
+  EXPECT_EQ(subscribed["type"], "subscribed");
+  const std::string id = subscribed["session"];
   LiveTranscript transcript;
-  client.receive_all("other", transcript);
+  transcript.add(subscribed);
+  client.receive_all(id, transcript);
   recording.join();
-  SessionStore sessions(folder.path());
-  expect_equals_recording(sessions, "other", transcript);
+  const SessionStore sessions(folder.path());
+  EXPECT_EQ(transcript.states, (std::vector<std::string>{"running", "done"}));
+  expect_equals_recording(sessions, id, transcript);
 }
 
 TEST_F(Live, ReportsInvalidCommands) {
