@@ -13,6 +13,7 @@
 #include "analysis/aggregate/totals.h"
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
+#include "analysis/common/rebuilt.h"
 #include "analysis/common/session_layers.h"
 #include "analysis/experts/expert_cache.h"
 #include "analysis/experts/expert_pinning.h"
@@ -178,7 +179,11 @@ Analysis totals_row() {
                    .cost = Cost::Index},
                   filtered(Parameters<Asked>()),
                   [](const SessionReader& reader, const SessionIndex& index, const Asked& asked,
-                     const ContinueCheck& keep_going) {
+                     const ContinueCheck& keep_going) -> std::expected<Totals, TraceError> {
+                    if (auto known = needs_recorded_graphs(
+                            index.info(), "which type, kernel and buffer an access has");
+                        !known)
+                      return std::unexpected(known.error());
                     return totals(reader, index, asked.filter, keep_going);
                   });
 }
@@ -359,7 +364,12 @@ Analysis compression_row() {
        .answer = "Totals, and one row per weight",
        .cost = Cost::Little},
       Parameters<NoQuery>(),
-      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
+      [](const SessionReader& reader, const NoQuery&,
+         const ContinueCheck& keep_going) -> std::expected<CompressionReport, TraceError> {
+        const auto info = reader.info();
+        if (!info) return std::unexpected(info.error());
+        if (auto known = needs_recorded_graphs(*info, "the shape of a weight"); !known)
+          return std::unexpected(known.error());
         return session_weights(reader, keep_going).transform(compression);
       });
 }

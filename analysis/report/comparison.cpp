@@ -14,6 +14,7 @@
 
 #include "analysis/aggregate/axis_words.h"
 #include "analysis/common/op_info.h"
+#include "analysis/common/rebuilt.h"
 #include "analysis/fields/fields.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/template_list.h"
@@ -83,9 +84,13 @@ Status check_exists(const SessionIndex& index, Axis axis, std::uint64_t at) {
 }
 
 TraceFilter only(TraceFilter filter, Axis axis, std::uint64_t at) {
-  const Range<std::uint64_t> range{at, at + 1};
-  if (axis == Axis::Token) filter.tokens = range;
-  if (axis == Axis::Step) filter.steps = range;
+  // Nothing if the filter leaves it out.
+  const auto within = [&](std::optional<Range<std::uint64_t>>& range) {
+    range = range && !range->contains(at) ? Range<std::uint64_t>{at, at}
+                                          : Range<std::uint64_t>{at, at + 1};
+  };
+  if (axis == Axis::Token) within(filter.tokens);
+  if (axis == Axis::Step) within(filter.steps);
   if (axis == Axis::Layer) filter.layers = {LayerId{static_cast<std::int32_t>(at)}};
   return filter;
 }
@@ -332,6 +337,10 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
 std::expected<WithinComparison, TraceError> compare_within(const SessionIndex& index,
                                                            const WithinQuery& query,
                                                            const ContinueCheck& keep_going) {
+  // Rows of a log name each view of a cache, not the cache.
+  if (auto known = needs_recorded_graphs(index.info(), "which tensors are views of the same one");
+      !known)
+    return std::unexpected(known.error());
   const auto left = side_of(index, query, query.left, keep_going);
   if (!left) return std::unexpected(left.error());
   const auto right = side_of(index, query, query.right, keep_going);

@@ -1,5 +1,7 @@
 #include "server/live/folder_watch.h"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -38,6 +40,7 @@ FolderWatch::FolderWatch(SessionStore& sessions, LiveHub& hub,
                          std::function<bool(const std::string& session)> is_ours)
     : sessions_(sessions), hub_(hub), is_ours_(std::move(is_ours)) {
   thread_ = std::jthread([this](const std::stop_token& stop) {
+    pthread_setname_np(pthread_self(), "folder-watch");
     run_in_background();
     std::mutex mutex;
     std::condition_variable_any wake;

@@ -423,7 +423,7 @@ TEST(QueryQueue, OnlyAnswersAreGivenAtLowPriority) {
   expect(client.Get("/metrics"));
   auto names = in_background(server.program.pid());
   names.erase("memory");  // lowers its own priority
-  EXPECT_EQ(names, std::set<std::string>({"http-worker", "query"}));
+  EXPECT_EQ(names, std::set<std::string>({"folder-watch", "http-worker", "query"}));
 }
 
 }  // namespace
