@@ -114,6 +114,7 @@ describe('a gesture', () => {
     // Little: between two steps of a busy machine nothing is read.
     await page.mouse.wheel(0, -120);
     await expect.poll(() => fixture.hash.get('p.map')).toContain('cx:');
+    await settled(); // the wheel zooms in steps
     const [, from = 0, to = 0] = /cx:([\d.]+):([\d.]+)/.exec(fixture.hash.get('p.map') ?? '') ?? [];
     await isShown(`from_ns=${Math.floor(Number(from))}&to_ns=${Math.ceil(Number(to))}`);
     await page.keyboard.press('0');
