@@ -147,7 +147,7 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
           <Empty>Choose another session: both are shown side by side, per token or per step.</Empty>
         ) : (
           <Found
-            key={`${of === 'sessions' ? (other ?? '') : session.id}`}
+            key={of === 'sessions' ? (other ?? '') : session.id}
             store={store}
             session={session}
             options={options}
