@@ -170,7 +170,7 @@ std::string limit_text(const Finding& finding) {
   } else if (limit == "disturbed") {
     text = std::format("What limits the speed{} is unknown, because the run was {}", basis,
                        f.word("verdict") == "contended"
-                           ? "contended (other programs used the processors)"
+                           ? "contended (its threads waited for a processor)"
                            : "throttled (a CPU limit or heat slowed it down)");
   } else if (limit == "sampling") {
     text = std::format("Sampling limits the speed{}: it takes {} of the time of generation", basis,

@@ -394,7 +394,7 @@ TEST(Report, SaysThatItDoesNotKnowWhatLimitsTheSpeed) {
   EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit).contains("is unknown"));
   f.conditions.verdict = Verdict::Contended;
   EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit)
-                  .contains("is unknown, because the run was contended (other programs used"));
+                  .contains("is unknown, because the run was contended (its threads waited"));
 }
 
 TEST(Report, SaysHowManyExpertsATokenSharesWithThePreviousOne) {
