@@ -1,6 +1,6 @@
 // Models with special properties: mixture of experts, recurrent, embedding only, without a
 // vocabulary. Each works, and the page shows a note.
-import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -19,6 +19,29 @@ const modelArgs = (make: (folder: string) => Promise<string>) => async () => {
   return ['-m', await make(folder)];
 };
 const shape = (name: string) => modelArgs((folder) => makeModel(folder, name));
+
+describe('a chat template that no conversation passes', () => {
+  const fixture = PageFixture.use(async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tt-template-'));
+    folders.push(folder);
+    const file = join(folder, 'template.jinja');
+    await writeFile(
+      file,
+      '{% for m in messages %}\n{% no_such_thing %}{{ m.content }}{% endfor %}',
+    );
+    return ['--chat-template-file', file];
+  });
+
+  it('is a warning of the model, with the construct and its line', async () => {
+    const { page } = fixture;
+    const { models } = await fixture.rest<{ models: { warning: string }[] }>('models');
+    const warning = models[0]?.warning ?? '';
+    expect(warning).toMatch(/no_such_thing.*line 2/);
+    await page.getByRole('contentinfo').getByText(warning).waitFor();
+    await page.locator('.model-button').click();
+    await page.getByRole('dialog', { name: 'Models' }).getByText(warning).waitFor();
+  });
+});
 
 describe('options without effect', () => {
   const fixture = PageFixture.use(() => Promise.resolve(['-ngl', '9', '-c', '300']));
