@@ -23,6 +23,7 @@ import { Unused } from '../../ui/Unused';
 import { ChartCard } from '../analytics/ChartCard';
 import { conditions, scopeOf, unused, type ChartSpec } from '../analytics/spec';
 import { comparedNumbers, rowsThatMatter, VALUE_OPTIONS } from '../inspector/compare';
+import { DifferenceBar, ShowAll } from '../inspector/DifferenceTable';
 import type { SessionProps } from '../panel';
 import {
   decodeCompare,
@@ -386,11 +387,7 @@ function PairTable(props: ShownProps & { per: string }) {
                 <td>{text.left}</td>
                 <td>{text.right}</td>
                 <td>
-                  <span
-                    class="difference-bar"
-                    data-less={share < 0}
-                    style={{ width: `${50 * Math.abs(share)}%` }}
-                  />
+                  <DifferenceBar share={share} />
                   {text.difference}
                 </td>
               </tr>
@@ -401,16 +398,7 @@ function PairTable(props: ShownProps & { per: string }) {
       {drawn.length < rows.length && (
         <p class="dim">
           and {plural(rows.length - drawn.length, `more ${ROW_NAMES[by].slice(0, -1)}`)} with hardly
-          any difference{' '}
-          <button
-            type="button"
-            class="link"
-            onClick={() => {
-              showAll.value = true;
-            }}
-          >
-            Show all
-          </button>
+          any difference <ShowAll all={showAll} />
         </p>
       )}
     </section>

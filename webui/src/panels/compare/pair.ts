@@ -123,6 +123,10 @@ export const isSame = (rows: readonly PairRow[], total: PairRow): boolean =>
 const MAX_DRAWN = 24;
 const UNIT_OF = { time: 'ns', bytes: 'bytes', accesses: 'number' } as const;
 
+// All layers; of the others, those with the largest differences.
+const drawnRows = (rows: readonly PairRow[], key: ChartTable['key']): readonly PairRow[] =>
+  key.of === 'layer' ? rows : rows.slice(0, MAX_DRAWN);
+
 // Both sides on one axis. `key`: what a row is.
 export function sidesTable(
   rows: readonly PairRow[],
@@ -130,7 +134,7 @@ export function sidesTable(
   names: readonly [string, string],
   value: ComparedValue,
 ): ChartTable {
-  const drawn = rows.slice(0, key.of === 'layer' ? rows.length : MAX_DRAWN);
+  const drawn = drawnRows(rows, key);
   const unit = UNIT_OF[value];
   return {
     key,
@@ -150,7 +154,7 @@ export function differenceTable(
   names: readonly [string, string],
   value: ComparedValue,
 ): ChartTable {
-  const drawn = rows.slice(0, key.of === 'layer' ? rows.length : MAX_DRAWN);
+  const drawn = drawnRows(rows, key);
   const unit = UNIT_OF[value];
   const more = (sign: 1 | -1): readonly (number | null)[] =>
     drawn.map((row) => (sign * differenceOf(row) > 0 ? sign * differenceOf(row) : null));

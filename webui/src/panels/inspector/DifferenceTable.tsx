@@ -1,5 +1,5 @@
 // Rows of two sides with their difference, the largest first, below the totals.
-import { useSignal } from '@preact/signals';
+import { useSignal, type Signal } from '@preact/signals';
 import { plural } from '../../format';
 import type { ComparedSums } from '../../net/types';
 import {
@@ -76,17 +76,7 @@ export function DifferenceTable(props: {
           {rows.length === 0
             ? `no difference in ${plural(left, of)}`
             : `and ${plural(left, `more ${of}`)} with ${rows.length < all.length ? 'hardly any' : 'less'} difference`}{' '}
-          {rows.length < all.length && (
-            <button
-              type="button"
-              class="link"
-              onClick={() => {
-                showAll.value = true;
-              }}
-            >
-              Show all
-            </button>
-          )}
+          {rows.length < all.length && <ShowAll all={showAll} />}
         </p>
       )}
     </>
@@ -134,12 +124,26 @@ export function TotalRow(props: {
 }
 
 // From the middle: to the right if the second side has more. `share`: -1..1.
-function DifferenceBar({ share }: { share: number }) {
+export function DifferenceBar({ share }: { share: number }) {
   return (
     <span
       class="difference-bar"
       data-less={share < 0}
       style={{ width: `${50 * Math.abs(share)}%` }}
     />
+  );
+}
+
+export function ShowAll({ all }: { all: Signal<boolean> }) {
+  return (
+    <button
+      type="button"
+      class="link"
+      onClick={() => {
+        all.value = true;
+      }}
+    >
+      Show all
+    </button>
   );
 }
