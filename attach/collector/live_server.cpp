@@ -26,11 +26,11 @@ std::expected<LiveServer, std::string> LiveServer::start(const std::filesystem::
   if (pid == 0) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != parent) ::_exit(1);  // killed before the line above
+    if (::getppid() != parent) ::_exit(1);  // the parent died before PDEATHSIG was set
     ::dup2(output[1], STDOUT_FILENO);
     ::execl(server.c_str(), server.c_str(), "--no-model", "--host", "127.0.0.1", "--port",
             number.c_str(), "--data-dir", folder.c_str(), "--log-level", "error", nullptr);
-    ::_exit(127);
+    ::_exit(127);  // as a shell: it could not be executed; the parent reads no address
   }
   ::close(output[1]);
   LiveServer started(pid, output[0]);

@@ -41,7 +41,7 @@ class WeightHistogram {
  public:
   void add(std::span<const float> values);
   std::uint64_t count() const;
-  // The value below which the share `q` of the values lies, with a relative error of at most 1/16;
+  // The q-quantile of the values, q from 0 to 1, with a relative error of at most 1/16;
   // exact for q = 0 and 1. 0: no values.
   double quantile(double q) const;
   struct Bin {
