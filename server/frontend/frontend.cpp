@@ -102,15 +102,15 @@ std::expected<BoundAddress, HttpFrontendError> HttpFrontend::start(const std::st
   };
   frontend::AcceptorCallbacks callbacks{
       .on_request =
-          [&parts](frontend::AcceptedRequest request) {
-            std::string peer = request.connection->slot.peer();
+          [&parts](frontend::AcceptedRequestPtr request) {
+            std::string peer = request->connection->slot.peer();
             const auto& is_urgent = parts.options.is_urgent;
-            const bool urgent = is_urgent && is_urgent(request.record);
+            const bool urgent = is_urgent && is_urgent(request->record);
             auto& workers = urgent ? parts.urgent_workers : parts.workers;
             HandlerSlots* const slots = urgent ? nullptr : &parts.slots;
             workers.run(std::move(peer), [&parts, slots, request = std::move(request)]() mutable {
-              const frontend::ConnectionAction after = parts.http.serve(request, slots);
-              parts.acceptor->return_connection(std::move(request.connection), after);
+              const frontend::ConnectionAction after = parts.http.serve(*request, slots);
+              parts.acceptor->return_request(std::move(request), after);
             });
           },
       .on_upgrade =

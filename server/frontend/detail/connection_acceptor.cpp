@@ -92,22 +92,22 @@ void ConnectionAcceptor::stop() {
   thread_.join();
   listener_.reset();
   parked_.clear();
-  decltype(returned_) late;
+  Returned late;
   const std::scoped_lock lock(returned_mutex_);
   closed_ = true;
   late.swap(returned_);
 }
 
-void ConnectionAcceptor::return_connection(ConnectionPtr connection, ConnectionAction after) {
+void ConnectionAcceptor::return_request(AcceptedRequestPtr request, ConnectionAction after) {
   bool first = false;
   {
     const std::scoped_lock lock(returned_mutex_);
     if (closed_) {
       // The peer has its response, and there is no unread input: an orderly shutdown.
-      shutdown(connection->fd.get(), SHUT_WR);
+      shutdown(request->connection->fd.get(), SHUT_WR);
       return;
     }
-    returned_.emplace_back(std::move(connection), after);
+    returned_.emplace_back(std::move(request), after);
     first = returned_.size() == 1;
   }
   // Without the mutex: the acceptor takes the processor from a worker of low priority at once, and
@@ -203,25 +203,24 @@ bool ConnectionAcceptor::evict_waiting(const std::string& peer) {
 void ConnectionAcceptor::take_returned() {
   std::uint64_t count = 0;
   [[maybe_unused]] const auto got = read(wake_.get(), &count, sizeof(count));
-  decltype(returned_) returned;
   {
     const std::scoped_lock lock(returned_mutex_);
-    returned.swap(returned_);
+    taken_.swap(returned_);
   }
-  for (auto& [connection, after] : returned) {
+  for (auto& [request, after] : taken_) {
     --in_service_;
     switch (after) {
       case ConnectionAction::KeepOpen:
-        park(std::move(connection));
+        park(std::move(request->connection));
         break;
       case ConnectionAction::Linger:
-        linger(std::move(connection));
+        linger(std::move(request->connection));
         break;
       case ConnectionAction::Close:
-        connection.reset();
         break;
     }
   }
+  taken_.clear();
 }
 
 void ConnectionAcceptor::park(ConnectionPtr connection) {
@@ -313,11 +312,12 @@ void ConnectionAcceptor::decide(ParkedMap::iterator at, std::string_view head_te
     ++in_service_;
     std::string headers = headers_for(*head, record.request_id);
     const std::size_t taken = connection->head_begin.size();
-    callbacks_.on_request({.connection = std::move(connection),
-                           .head_bytes = head_text.size() - taken,
-                           .decision = *serve,
-                           .common_headers = std::move(headers),
-                           .record = std::move(record)});
+    callbacks_.on_request(
+        std::make_unique<AcceptedRequest>(AcceptedRequest{.connection = std::move(connection),
+                                                          .head_bytes = head_text.size() - taken,
+                                                          .decision = *serve,
+                                                          .common_headers = std::move(headers),
+                                                          .record = std::move(record)}));
     return;
   }
   const auto* rejection = std::get_if<Rejection>(&decision);

@@ -56,10 +56,14 @@ struct AcceptedRequest {
   RequestRecord record;        // filled from the head; completed after the response
 };
 
+// Allocated and freed by the acceptor: a worker that frees memory of the acceptor's arena, and
+// loses its processor meanwhile, would hold up the acceptor at its next allocation.
+using AcceptedRequestPtr = std::unique_ptr<AcceptedRequest>;
+
 // on_request and on_upgrade are called on the acceptor thread and must not block.
 struct AcceptorCallbacks {
-  // The callee must return the connection with return_connection().
-  std::function<void(AcceptedRequest)> on_request;
+  // The callee must return the request, as it was, with return_request().
+  std::function<void(AcceptedRequestPtr)> on_request;
   // WebSocket upgrade. Takes ownership of the connection, or returns it when there is no
   // capacity.
   std::function<ConnectionPtr(ConnectionPtr, Upgrade)> on_upgrade;
@@ -83,8 +87,8 @@ class ConnectionAcceptor {
   // Closes the listening socket and all waiting connections, joins the thread. Idempotent.
   void stop();
 
-  // Returns a connection after its response. Any thread, also after stop().
-  void return_connection(ConnectionPtr connection, ConnectionAction after);
+  // Returns a request after its response. Any thread, also after stop().
+  void return_request(AcceptedRequestPtr request, ConnectionAction after);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -124,18 +128,20 @@ class ConnectionAcceptor {
   Authenticator& authenticator_;
   const AcceptorCallbacks callbacks_;
   Fd epoll_;
-  Fd wake_;  // eventfd: a connection was returned, or stop
+  Fd wake_;  // eventfd: a request was returned, or stop
   Fd listener_;
   std::thread thread_;
   std::atomic<bool> stopping_ = false;
 
   std::mutex returned_mutex_;
-  std::vector<std::pair<ConnectionPtr, ConnectionAction>> returned_;  // guarded by returned_mutex_
+  using Returned = std::vector<std::pair<AcceptedRequestPtr, ConnectionAction>>;
+  Returned returned_;    // guarded by returned_mutex_
   bool closed_ = false;  // guarded: the thread has ended
 
   const std::shared_ptr<PeerSlots> slots_ = std::make_shared<PeerSlots>();
   // Used only by the acceptor thread.
   ParkedMap parked_;
+  Returned taken_;  // empty; its room is exchanged with returned_, so that neither is allocated
   std::size_t in_service_ = 0;                                 // held by workers
   Clock::time_point next_deadline_{Clock::time_point::max()};  // lower bound of all deadlines
   Clock::time_point accept_again_{Clock::time_point::max()};   // end of the pause in accepting
