@@ -98,11 +98,11 @@ const char* to_text(FindingTopic topic) {
 
 const char* to_text(FindingKind kind) {
   static constexpr std::array kWords = {
-      "damaged_file",   "reused_prefix", "load_warning",       "machine_verdict",
-      "left_out_steps", "token_bytes",   "mapped_share",       "speed_limit",
-      "prompt_speed",   "first_token",   "generation_speed",   "evaluation_time",
-      "read_in_order",  "same_weights",  "pattern_prediction", "disk_waits",
-      "enough_memory",  "weights_fit",   "memory_budget"};
+      "damaged_file",    "reused_prefix",  "repeated_prompt", "load_warning",
+      "machine_verdict", "left_out_steps", "token_bytes",     "mapped_share",
+      "speed_limit",     "prompt_speed",   "first_token",     "generation_speed",
+      "evaluation_time", "read_in_order",  "same_weights",    "pattern_prediction",
+      "disk_waits",      "enough_memory",  "weights_fit",     "memory_budget"};
   return name_of(kWords, kind);
 }
 

@@ -30,6 +30,7 @@ const char* to_text(FindingTopic);
 enum class FindingKind : std::uint8_t {
   DamagedFile,
   ReusedPrefix,
+  RepeatedPrompt,
   LoadWarning,
   MachineVerdict,
   LeftOutSteps,

@@ -69,8 +69,38 @@ void find_damage(const SessionFigures& f, std::vector<Finding>& out) {
   out.push_back(std::move(found));
 }
 
+// Why tokens of the prompt were evaluated again that an earlier request had evaluated.
+void find_repeated_prompt(const SessionFigures& f, std::uint64_t reused,
+                          std::vector<Finding>& out) {
+  const std::string_view end = f.info.fact("result.reuse_end");
+  if (end.empty()) return;
+  const auto number = [&](const char* name) {
+    return static_cast<double>(f.info.fact_number(name).value_or(0));
+  };
+  const double prompt = number("result.prompt_tokens"), common = number("result.common_tokens");
+  const double evaluated = prompt - static_cast<double>(reused);
+  // Of the common ones, those that the memory did not keep.
+  const double again = std::max(0.0, std::min(common, prompt) - static_cast<double>(reused)) +
+                       number("result.repeated_tokens");
+  if (again == 0) return;  // the prompts have little in common
+  Finding found{.topic = FindingTopic::Recording,
+                .kind = FindingKind::RepeatedPrompt,
+                .role = FindingRole::Warning};
+  found.figures.add("reason", std::string(end))
+      .add("from_session", std::string(f.info.fact("result.cached_from")))
+      .add("prompt_tokens", Count, prompt)
+      .add("common_tokens", Count, common)
+      .add("repeated_tokens", Count, again)
+      .add("text_before", std::string(f.info.fact("result.text_before")))
+      .add("text_prompt", std::string(f.info.fact("result.text_prompt")))
+      .add("text_cached", std::string(f.info.fact("result.text_cached")));
+  found.figures.add("repeated_time", Duration, number("result.prompt_ns") * again / evaluated);
+  out.push_back(std::move(found));
+}
+
 void find_reused_prefix(const SessionFigures& f, std::vector<Finding>& out) {
   const auto reused = f.info.fact_number("result.reused_tokens").value_or(0);
+  find_repeated_prompt(f, reused, out);
   if (reused == 0) return;
   Finding found{.topic = FindingTopic::Recording, .kind = FindingKind::ReusedPrefix};
   found.figures.add("reused_tokens", Count, static_cast<double>(reused))

@@ -116,6 +116,38 @@ std::optional<std::string> part_name(std::string_view name) {
   return std::nullopt;
 }
 
+std::string repeated_prompt_text(const Figures& f) {
+  const std::string earlier =
+      f.word("from_session").empty()
+          ? "the request before"
+          : std::format("the request before (session {})", f.word("from_session"));
+  const std::string difference =
+      f.word("text_prompt").empty()
+          ? ""
+          : std::format("{} the prompt has “{}” where that has “{}”",
+                        f.word("text_before").empty()
+                            ? "at its begin"
+                            : std::format("after “{}”", f.word("text_before")),
+                        f.word("text_prompt"), f.word("text_cached"));
+  const std::string_view reason = f.word("reason");
+  std::string why;
+  if (reason == "other_token") {
+    why = std::format("the first {} are the same, then {}",
+                      counted(count(f, "common_tokens"), "token"), difference);
+  } else {
+    why = std::format(
+        "the first {} are the same, but {}", counted(count(f, "common_tokens"), "token"),
+        reason == "sliding_window" ? "the cache no longer had all tokens of the sliding window"
+                                   : "a recurrent state cannot be taken back to an earlier token");
+    if (!difference.empty()) why += "; " + difference;
+  }
+  return std::format(
+      "{} of the {} prompt tokens were evaluated again, in about {}, although {} had "
+      "evaluated the same text: {}.",
+      count(f, "repeated_tokens"), count(f, "prompt_tokens"), duration(f, "repeated_time"), earlier,
+      why);
+}
+
 // The parts are in the order of their size.
 std::string bytes_text(const Finding& finding) {
   const Figures& f = finding.figures;
@@ -480,6 +512,8 @@ std::string finding_text(const Finding& finding) {
                          f.word("from_session").empty()
                              ? ""
                              : std::format(" from session {}", f.word("from_session")));
+    case FindingKind::RepeatedPrompt:
+      return repeated_prompt_text(f);
     case FindingKind::LoadWarning:
       return std::format("Warning of the load: {}", f.word("warning"));
     case FindingKind::MachineVerdict:

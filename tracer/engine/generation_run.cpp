@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "tracer/engine/backends.h"
+#include "tracer/engine/prefix_match.h"
 #include "tracer/text/text_stream.h"
+#include "tracer/text/utf8.h"
 
 namespace tt {
 
@@ -147,11 +149,28 @@ bool GenerationRun::encode(std::span<const std::int32_t> tokens) {
 // least one token is evaluated again, because generation starts from its logits.
 std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
   llama_memory_t memory = llama_get_memory(engine_.context.get());
-  auto& cached_tokens = engine_.cached_tokens;
+  auto& held = engine_.cached_tokens;
+  CachedTokens& cached = result_.cached;
   std::size_t common = 0;
-  if (request_.reuse_prefix && !engine_.facts.has_encoder) {
-    const std::size_t max_common = std::min(cached_tokens.size(), tokens.size() - 1);
-    while (common < max_common && cached_tokens[common] == tokens[common]) ++common;
+  if (request_.reuse_prefix && !engine_.facts.has_encoder && !held.empty()) {
+    const PrefixMatch match = match_prefix(held, tokens);
+    common = std::min(match.common, tokens.size() - 1);
+    cached.tokens = static_cast<std::uint32_t>(held.size());
+    cached.common = static_cast<std::uint32_t>(match.common);
+    cached.repeated = static_cast<std::uint32_t>(match.repeated);
+    cached.session = engine_.cached_session;
+    if (match.common < std::min(held.size(), tokens.size())) {
+      constexpr std::size_t kTextTokens = 8;
+      const auto from = [&](std::span<const std::int32_t> list) {
+        return text_of(
+            list.subspan(match.common, std::min(kTextTokens, list.size() - match.common)));
+      };
+      const std::size_t before = std::min(kTextTokens, match.common);
+      cached.end = ReuseEnd::OtherToken;
+      cached.before = text_of(tokens.subspan(match.common - before, before));
+      cached.prompt = from(tokens);
+      cached.cached = from(held);
+    }
   }
   // With a sliding window, cells of older tokens have been used again. The prefix can be reused
   // only if all cells in the window before its end are present: llama.cpp keeps no gaps after the
@@ -160,15 +179,22 @@ std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
   const bool window_kept = window <= 0 || llama_memory_seq_pos_min(memory, kSequence) <=
                                               std::max(0, static_cast<int>(common) - window);
   // Recurrent state cannot be truncated to a position: seq_rm then fails.
-  if (common == 0 || !window_kept ||
-      !llama_memory_seq_rm(memory, kSequence, static_cast<llama_pos>(common), -1)) {
+  const bool kept = common > 0 && window_kept &&
+                    llama_memory_seq_rm(memory, kSequence, static_cast<llama_pos>(common), -1);
+  if (!kept) {
+    if (common > 0) cached.end = window_kept ? ReuseEnd::RecurrentState : ReuseEnd::SlidingWindow;
     llama_memory_clear(memory, true);
     common = 0;
   }
-  cached_tokens.resize(common);
-  if (common > 0) result_.reused_from = engine_.cached_session;
+  held.resize(common);
   engine_.cached_session = recorder_ == nullptr ? "" : request_.id;
   return static_cast<std::uint32_t>(common);
+}
+
+std::string GenerationRun::text_of(std::span<const std::int32_t> tokens) const {
+  std::string text;
+  for (const std::int32_t token : tokens) text += engine_.piece(token);
+  return to_valid_utf8(text);
 }
 
 bool GenerationRun::feed_prompt(std::span<const std::int32_t> tokens, std::uint32_t done) {

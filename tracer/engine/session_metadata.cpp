@@ -159,7 +159,21 @@ void Engine::complete(SessionInfo& info, const GenerationResult& result) const {
   add("result.stop_reason", to_text(result.reason));
   add("result.prompt_tokens", result.prompt_tokens);
   add("result.reused_tokens", result.reused_tokens);
-  if (!result.reused_from.empty()) add("result.reused_from", result.reused_from);
+  const CachedTokens& cached = result.cached;
+  if (result.reused_tokens > 0 && !cached.session.empty())
+    add("result.reused_from", cached.session);
+  if (cached.end != ReuseEnd::None) {
+    add("result.reuse_end", to_text(cached.end));
+    add("result.cached_tokens", cached.tokens);
+    add("result.common_tokens", cached.common);
+    add("result.repeated_tokens", cached.repeated);
+    if (!cached.session.empty()) add("result.cached_from", cached.session);
+  }
+  if (!cached.prompt.empty()) {
+    add("result.text_before", cached.before);
+    add("result.text_prompt", cached.prompt);
+    add("result.text_cached", cached.cached);
+  }
   add("result.generated_tokens", result.generated);
   add("result.prompt_ns", result.prompt_ns);
   add("result.generate_ns", result.generate_ns);

@@ -15,6 +15,11 @@ std::string new_session_id() {
   return std::format("{:%Y%m%d-%H%M%S}-{:06x}", now, next++ & 0xFFFFFFU);
 }
 
+const char* to_text(ReuseEnd end) {
+  static constexpr std::array words = {"none", "other_token", "sliding_window", "recurrent_state"};
+  return words[static_cast<std::size_t>(end)];
+}
+
 const char* to_text(StopReason reason) {
   static constexpr std::array words = {"none",         "eos",       "stop",  "length",
                                        "context_full", "cancelled", "error", "embedded"};

@@ -69,6 +69,27 @@ enum class StopReason : std::uint8_t {
   Embedded
 };
 
+// Why no more of a prompt was reused than was.
+enum class ReuseEnd : std::uint8_t {
+  None,           // all was reused that could be
+  OtherToken,     // the prompt goes on with another token than the memory held
+  SlidingWindow,  // the memory no longer held the tokens in the window
+  RecurrentState  // it cannot be taken back to an earlier token
+};
+const char* to_text(ReuseEnd);
+
+// What the prompt has in common with the tokens that the context's memory held before it.
+struct CachedTokens {
+  std::uint32_t tokens = 0;    // in the memory; 0: none, or the request did not want them
+  std::uint32_t common = 0;    // the first ones of both
+  std::uint32_t repeated = 0;  // more tokens of the prompt, as in PrefixMatch
+  std::string session;         // that computed them; empty: not recorded
+  ReuseEnd end = ReuseEnd::None;
+  // Where the prompt goes on with another token, UTF-8: the text of a few tokens before it, of the
+  // prompt from it on, and of the memory from it on. Empty: it does not.
+  std::string before, prompt, cached;
+};
+
 struct GenerationResult {
   StopReason reason = StopReason::None;
   std::string error;  // with Error: what is wrong and what to do
@@ -76,7 +97,7 @@ struct GenerationResult {
   std::uint32_t prompt_tokens = 0, reused_tokens = 0, generated = 0;
   std::uint32_t seed = 0;   // seed used
   std::uint32_t steps = 0;  // graphs evaluated
-  std::string reused_from;  // session that computed the reused cells; empty: none, or not recorded
+  CachedTokens cached;
   std::int64_t prompt_ns = 0;
   // From the first to the last generated token, output included.
   std::int64_t generate_ns = 0;

@@ -422,6 +422,39 @@ TEST(Report, FindsReusedPrefixAndWarningOfTheLoad) {
   EXPECT_TRUE(has("Warning of the load: -ngl 9 has no effect."));
 }
 
+TEST(Report, SaysWhyAPromptWasEvaluatedAgain) {
+  using Facts = std::vector<std::pair<std::string, std::string>>;
+  const auto text = [](const Facts& facts) {
+    ReportData f = default_figures();
+    for (const auto& [name, value] : facts) f.info.facts.emplace_back(name, value);
+    std::string found;
+    for (const std::string& each : findings_of(f))
+      if (each.contains("evaluated again")) found += each;
+    return found;
+  };
+  const Facts other = {{"result.prompt_tokens", "300"},    {"result.reused_tokens", "45"},
+                       {"result.prompt_ns", "255000000"},  {"result.reuse_end", "other_token"},
+                       {"result.cached_from", "S1"},       {"result.common_tokens", "45"},
+                       {"result.text_before", "Today is"}, {"result.text_prompt", " Monday."},
+                       {"result.text_cached", " Sunday."}};
+  EXPECT_EQ(text(other), "") << "nothing of the rest was evaluated before";
+  Facts repeated = other;
+  repeated.emplace_back("result.repeated_tokens", "200");
+  EXPECT_EQ(
+      text(repeated),
+      "200 of the 300 prompt tokens were evaluated again, in about 200 ms, although the request "
+      "before (session S1) had evaluated the same text: the first 45 tokens are the same, then "
+      "after “Today is” the prompt has “ Monday.” where that has “ Sunday.”.");
+  EXPECT_EQ(text({{"result.prompt_tokens", "29"},
+                  {"result.reused_tokens", "0"},
+                  {"result.prompt_ns", "29000000"},
+                  {"result.reuse_end", "recurrent_state"},
+                  {"result.common_tokens", "20"}}),
+            "20 of the 29 prompt tokens were evaluated again, in about 20.0 ms, although the request "
+            "before had evaluated the same text: the first 20 tokens are the same, but a recurrent "
+            "state cannot be taken back to an earlier token.");
+}
+
 TEST(Report, SaysWhatTheMachineDid) {
   ReportData f = default_figures();
   const auto has = [&](const char* text) { return std::ranges::contains(findings_of(f), text); };

@@ -84,6 +84,50 @@ TEST(PrefixReuse, IncludesGeneratedTokens) {
   EXPECT_EQ(generated_ids(run), generated_ids(fresh.run(request_of(prompt, 5, false))));
 }
 
+// A line at the begin has changed, as in system prompts with the date; the rest is evaluated again.
+TEST(PrefixReuse, RecordsWhereThePromptsDiffer) {
+  TracedModel traced(two_layer_model("small"));
+  const Ids first = joined(joined(ids(10), {61}), ids(40, 5));
+  const Ids second = joined(joined(ids(10), {62, 63}), ids(40, 5));
+  EXPECT_TRUE(traced.run(request_of(first, 5, true)).result.cached.tokens == 0);
+  const auto run = traced.run(request_of(second, 5, true));
+  const CachedTokens& cached = run.result.cached;
+  EXPECT_EQ(run.result.reused_tokens, 10U);
+  EXPECT_EQ(cached.tokens, 51U + 4U) << "the last generated token was not evaluated";
+  EXPECT_EQ(cached.common, 10U);
+  EXPECT_EQ(cached.repeated, 40U);
+  EXPECT_EQ(cached.end, ReuseEnd::OtherToken);
+  const auto text_of = [&](const Ids& prompt, std::size_t from, std::size_t count) {
+    std::string text;
+    for (std::size_t i = from; i < from + count; ++i) text += traced.engine().piece(prompt[i]);
+    return text;
+  };
+  EXPECT_EQ(cached.before, text_of(first, 2, 8));
+  EXPECT_EQ(cached.prompt, text_of(second, 10, 8));
+  EXPECT_EQ(cached.cached, text_of(first, 10, 8));
+  const auto info = run.reader().info();
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(info->fact("result.reuse_end"), "other_token");
+  EXPECT_EQ(info->fact("result.repeated_tokens"), "40");
+  EXPECT_EQ(info->fact("result.text_cached"), cached.cached);
+
+  // All that was in the memory is reused: nothing ended it.
+  const auto next =
+      traced.run(request_of(joined(joined(second, generated_ids(run)), {5}), 2, true));
+  EXPECT_EQ(next.result.cached.end, ReuseEnd::None);
+  EXPECT_EQ(next.reader().info()->fact("result.reuse_end"), "");
+}
+
+// The state of a recurrent model cannot be taken back.
+TEST(PrefixReuse, RecordsThatARecurrentStateWasDropped) {
+  TracedModel traced(two_layer_model("mamba"));
+  traced.run(request_of(ids(30), 4, true));
+  const auto run = traced.run(request_of(joined(ids(20), ids(9, 33)), 4, true));
+  EXPECT_EQ(run.result.reused_tokens, 0U);
+  EXPECT_EQ(run.result.cached.end, ReuseEnd::RecurrentState);
+  EXPECT_EQ(run.result.cached.common, 20U);
+}
+
 TEST(PrefixReuse, EvaluatesAtLeastOneToken) {
   TracedModel traced(two_layer_model("small"));
   const auto first = traced.run(request_of(ids(20), 3, true));
