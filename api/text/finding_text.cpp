@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/common/format_units.h"
+#include "api/text/escape_control_chars.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -117,6 +118,7 @@ std::optional<std::string> part_name(std::string_view name) {
 }
 
 std::string repeated_prompt_text(const Figures& f) {
+  const auto quoted = [&](const char* name) { return escape_control_chars(f.word(name)); };
   const std::string earlier =
       f.word("from_session").empty()
           ? "the request before"
@@ -127,8 +129,8 @@ std::string repeated_prompt_text(const Figures& f) {
           : std::format("{} the prompt has “{}” where that has “{}”",
                         f.word("text_before").empty()
                             ? "at its begin"
-                            : std::format("after “{}”", f.word("text_before")),
-                        f.word("text_prompt"), f.word("text_cached"));
+                            : std::format("after “{}”", quoted("text_before")),
+                        quoted("text_prompt"), quoted("text_cached"));
   const std::string_view reason = f.word("reason");
   std::string why;
   if (reason == "other_token") {
