@@ -16,6 +16,7 @@
 #include "analysis/common/op_info.h"
 #include "analysis/common/rebuilt.h"
 #include "analysis/fields/fields.h"
+#include "analysis/speed/speed_comparison.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/template_list.h"
 #include "tracer/format/names/names.h"
@@ -277,6 +278,45 @@ std::vector<ComparedTemplate> pair_up(const std::vector<Shape>& left,
   return pairs;
 }
 
+// --- change ---------------------------------------------------------------------
+
+struct PhaseSamples {
+  std::vector<double> ns;  // per token, of the undisturbed steps
+  double bytes_read = 0;
+  std::uint64_t tokens = 0;
+
+  TokenChange::Side side() const {
+    return {.steps = ns.size(),
+            .fastest = Ns{std::llround(fastest(ns))},
+            .bytes_read = bytes_read / static_cast<double>(tokens)};
+  }
+};
+
+PhaseSamples samples_of(const SessionIndex& index, Phase phase) {
+  PhaseSamples samples;
+  for (const IndexedStep& step : index.steps()) {
+    if (step.phase != phase || step.n_tokens == 0 || step.left_out) continue;
+    samples.tokens += step.n_tokens;
+    samples.bytes_read += static_cast<double>(step.totals.read.v);
+    if (step.is_normal() && step.end > step.begin &&
+        step.verdict.value_or(Verdict::Clean) == Verdict::Clean)
+      samples.ns.push_back(static_cast<double>((step.end - step.begin).v) / step.n_tokens);
+  }
+  return samples;
+}
+
+std::optional<TokenChange> change_of(const SessionIndex& left, const SessionIndex& right) {
+  for (const Phase phase : {Phase::Generate, Phase::Prompt}) {
+    const PhaseSamples before = samples_of(left, phase), after = samples_of(right, phase);
+    if (before.tokens == 0 || after.tokens == 0) continue;
+    return TokenChange{.phase = phase,
+                       .left = before.side(),
+                       .right = after.side(),
+                       .time = compare_samples(before.ns, after.ns, kLeastNoiseOfRuns)};
+  }
+  return std::nullopt;
+}
+
 FactsByName settings_of(const SessionInfo& info) {
   FactsByName settings = {{"record.level", to_text(info.level)},
                           {"record.timing", info.exact_timing ? "exact" : "fast"}};
@@ -300,6 +340,7 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
                                               const ComparedSession& right, PageRange tokens,
                                               const ContinueCheck& keep_going) {
   Comparison comparison;
+  comparison.change = change_of(left.index, right.index);
   comparison.facts =
       differing_facts(settings_of(left.index.info()), settings_of(right.index.info()));
   const auto left_conditions = session_conditions(left.reader, left.index.leave_out(), keep_going);

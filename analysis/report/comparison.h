@@ -17,6 +17,7 @@
 #include "analysis/fields/declare.h"
 #include "analysis/findings/comparison_causes.h"
 #include "analysis/index/session_index.h"
+#include "analysis/speed/speed_verdict.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -66,8 +67,25 @@ struct ComparedTimes {
   friend bool operator==(const ComparedTimes&, const ComparedTimes&) = default;
 };
 
+// Whether the evaluation of a token takes longer in the right session, and whether this is more
+// than noise. Of generated tokens; of those of the prompt if one of the sessions generated none.
+// Judged by the normal steps that nothing is known to have disturbed.
+struct TokenChange {
+  struct Side {
+    std::size_t steps = 0;  // that are judged
+    Ns fastest{};           // per token, of the fastest of them; 0: none
+    double bytes_read = 0;  // per token, mean over all steps of the phase
+    friend bool operator==(const Side&, const Side&) = default;
+  };
+  Phase phase = Phase::Generate;
+  Side left, right;
+  // Without interval: fewer than kLeastSamples steps on a side.
+  SpeedChange time;
+};
+
 struct Comparison {
   TraceSums left, right;
+  std::optional<TokenChange> change;    // none: no phase with tokens is in both sessions
   std::vector<DifferenceCause> causes;  // of differences
   std::vector<ComparedFact> facts;      // sorted by name; without result.* and trace.*
   // Durations of the normal steps (analysis/tables/session_conditions.h); without the steps that

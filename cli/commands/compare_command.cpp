@@ -15,6 +15,7 @@
 #include "analysis/report/comparison.h"
 #include "api/json/analysis/comparison_json.h"
 #include "api/text/cause_text.h"
+#include "api/text/change_text.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
@@ -198,6 +199,7 @@ int run(const CompareOptions& options) {
   }
   print_line("left:  {}\nright: {}\n", escape_control_chars(options.left),
              escape_control_chars(options.right));
+  print_line("{}\n", what_changed(*comparison));
   print_facts(comparison->facts);
   print_causes(comparison->causes);
   if (!minimal) print_totals(*comparison);

@@ -5,6 +5,7 @@
 #include "api/json/result_json.h"
 #include "api/json/trace_json.h"
 #include "api/text/cause_text.h"
+#include "api/text/change_text.h"
 
 namespace tt {
 
@@ -45,6 +46,20 @@ Json template_json(const ComparedTemplate& row) {
           {"right", side(row.right, row.right_steps, row.right_ops)}};
 }
 
+Json token_json(const std::optional<TokenChange>& change) {
+  if (!change) return {};
+  const auto side = [](const TokenChange::Side& of) {
+    return Json{{"steps", of.steps}, {"ns", of.fastest.v}, {"bytes_read", of.bytes_read}};
+  };
+  return {{"phase", to_text(change->phase)},
+          {"left", side(change->left)},
+          {"right", side(change->right)},
+          {"ratio", change->time.ratio},
+          {"low", optional_json(change->time.low)},
+          {"high", optional_json(change->time.high)},
+          {"verdict", to_text(change->time.verdict)}};
+}
+
 Json facts_json(const std::vector<ComparedFact>& facts) {
   Json rows = Json::array();
   for (const ComparedFact& fact : facts) {
@@ -83,15 +98,17 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
     step_times[to_text(phase)] = {{"left", of.left ? to_json(*of.left) : Json()},
                                   {"right", of.right ? to_json(*of.right) : Json()}};
   }
-  return {{"left", session_json(left)},
-          {"right", session_json(right)},
-          {"causes", to_json(comparison.causes)},
-          {"facts", facts_json(comparison.facts)},
-          {"total", to_json(ComparedSums{comparison.left, comparison.right})},
-          {"step_ns", std::move(step_times)},
-          {"tokens", tokens_json(comparison.tokens)},
-          {"templates", std::move(templates)},
-          {"by", std::move(by)}};
+  return {
+      {"left", session_json(left)},
+      {"right", session_json(right)},
+      {"change", {{"text", what_changed(comparison)}, {"token", token_json(comparison.change)}}},
+      {"causes", to_json(comparison.causes)},
+      {"facts", facts_json(comparison.facts)},
+      {"total", to_json(ComparedSums{comparison.left, comparison.right})},
+      {"step_ns", std::move(step_times)},
+      {"tokens", tokens_json(comparison.tokens)},
+      {"templates", std::move(templates)},
+      {"by", std::move(by)}};
 }
 
 }  // namespace tt

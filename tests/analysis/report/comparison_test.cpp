@@ -59,6 +59,41 @@ TEST(Comparison, SessionEqualsItself) {
   EXPECT_EQ(comparison.tokens.rows.rows[0].left_ns, Ns{85});  // half of a step of 170 ns
 }
 
+// Generated steps of 2 tokens each, of about `ns`; the last two are disturbed and take ten times as
+// long.
+std::vector<Step> steps_of(std::uint32_t count, std::int64_t ns) {
+  std::vector<Step> steps = {small_step(0)};
+  for (std::uint32_t i = 1; i <= count + 2; ++i) {
+    Step step = small_step(i);
+    const std::int64_t took = i > count ? 10 * ns : ns + 2 * (i % 3);
+    step.begin = Ns{std::int64_t{i} * 1'000'000};
+    step.first_op = step.begin;
+    for (Ns& end : step.op_ends) end = Ns{end.v + step.begin.v};
+    step.end = Ns{step.begin.v + took};
+    step.dropped = i > count;
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+TEST(Comparison, TellsAChangeOfTimeFromNoise) {
+  const SmallSession slow(steps_of(20, 2000)), fast(steps_of(12, 1000)), few(steps_of(4, 1000));
+  const OpenedSide left(fast.path), right(slow.path), short_side(few.path);
+  const auto changed = compared(left, right).change;
+  ASSERT_TRUE(changed.has_value());
+  EXPECT_EQ(changed->phase, Phase::Generate);
+  EXPECT_EQ(changed->left.steps, 12U);
+  EXPECT_EQ(changed->right.steps, 20U);
+  EXPECT_NEAR(static_cast<double>(changed->left.fastest.v), 500, 2);  // per token
+  EXPECT_NEAR(changed->time.ratio, 2, 0.01);
+  EXPECT_EQ(changed->time.verdict, SpeedVerdict::Slower);
+  EXPECT_EQ(compared(right, left).change->time.verdict, SpeedVerdict::Faster);
+  EXPECT_EQ(compared(left, left).change->time.verdict, SpeedVerdict::Equal);
+  EXPECT_DOUBLE_EQ(compared(left, left).change->time.ratio, 1);
+  EXPECT_FALSE(compared(short_side, right).change->time.low.has_value());
+  EXPECT_EQ(compared(short_side, right).change->left.steps, 4U);
+}
+
 TEST(Comparison, DifferentQuantizationHasTheSameOps) {
   GraphTemplate other = small_graph();
   other.fingerprint = 1;
