@@ -36,6 +36,8 @@ function colour(tone: Tone, theme: ChartTheme): string {
     case 'heat':
       // On a slice of a pie.
       return tone.at < 0 ? theme.back : `rgb(${colourOf('viridis', tone.at, theme.isLight).join(',')})`; // prettier-ignore
+    case 'difference':
+      return `color-mix(in srgb, ${theme.series[tone.at < 0 ? 0 : 1] ?? theme.text} ${Math.round(100 * Math.abs(tone.at))}%, ${theme.back})`;
     case 'text':
       return theme.text;
     case 'dim':

@@ -5,10 +5,11 @@ import { formatValue, isOrdered, labelOf, type ChartTable, type Series, type Uni
 
 export type Kind = 'bar' | 'stacked' | 'share' | 'line' | 'pie' | 'heat' | 'points';
 
-// 0..: a colour of the series. heat: 0..1 on the scale of the heat map.
+// 0..: a colour of the series. heat: 0..1 on the scale of the heat map. difference: -1..1, from the colour
+// of the first series to that of the second.
 export type Tone =
   | { readonly is: 'series'; readonly n: number }
-  | { readonly is: 'heat'; readonly at: number }
+  | { readonly is: 'heat' | 'difference'; readonly at: number }
   | { readonly is: 'text' | 'dim' | 'line' | 'mark' };
 
 export type Shape =
@@ -344,7 +345,8 @@ function heat(table: ChartTable, size: Size, measure: Measure): Scene {
   const gutter = gutterOf(labels, size, measure);
   const plot = { x: gutter, y: TOP, w: size.width - gutter - RIGHT, h: size.height - TOP - BOTTOM };
   const [w, h] = [plot.w / Math.max(1, all.length), plot.h / Math.max(1, keys.length)];
-  const most = largest(all) || 1;
+  const most = strongest(table) || 1;
+  const is = table.sides ? 'difference' : 'heat';
   const shapes: Shape[] = [];
   const items: Item[] = [];
   const nth = everyNth(keys.length, plot.h, LABEL_H - 2);
@@ -356,8 +358,8 @@ function heat(table: ChartTable, size: Size, measure: Measure): Scene {
       const value = values[row];
       if (value === null || value === undefined) return;
       const box = { x: plot.x + n * w, y, w, h };
-      if (value > 0)
-        shapes.push({ is: 'rect', x: box.x, y, w: w > 4 ? w - 1 : w, h: h > 4 ? h - 1 : h, tone: { is: 'heat', at: value / most } }); // prettier-ignore
+      if (value > 0 || (table.sides && value < 0))
+        shapes.push({ is: 'rect', x: box.x, y, w: w > 4 ? w - 1 : w, h: h > 4 ? h - 1 : h, tone: { is, at: value / most } }); // prettier-ignore
       items.push({ row, series: n, box });
     });
   });
@@ -423,8 +425,9 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
 const overlap = (a: Box, b: Box): boolean =>
   a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 
-// The largest value, which has the strongest colour of a heat map.
-export const strongest = (table: ChartTable): number => largest(table.series);
+// The value which has the strongest colour of a heat map.
+export const strongest = ({ most, sides, series }: ChartTable): number =>
+  most ?? largest(sides ? series.map((one) => ({ ...one, values: one.values.map((v) => v && Math.abs(v)) })) : series); // prettier-ignore
 
 // ---- Hit test -------------------------------------------------------------------------
 

@@ -51,6 +51,10 @@ export interface ChartTable {
   readonly series: readonly Series[]; // drawn
   readonly more?: readonly Series[]; // only in the table
   readonly words?: readonly Words[]; // only in the table
+  // Of a heat map: the value with the strongest colour, if maps share a scale; absent: the largest one.
+  readonly most?: number;
+  // Of a heat map of differences: the names of both sides, the one that values are subtracted from last.
+  readonly sides?: readonly [string, string];
   // Horizontal lines: a median, a limit.
   readonly marks?: readonly { readonly name: string; readonly value: number }[];
   // Of a chart of points: y by x, from the left end to the right one.

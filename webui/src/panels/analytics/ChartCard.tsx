@@ -255,11 +255,31 @@ function Legend(props: { store: Store; session: OpenSession; table: ChartTable; 
 // What the colours of a heat map are.
 function Scale({ table, isLight }: { table: ChartTable; isLight: boolean }) {
   const unit = table.series[0]?.unit ?? 'number';
+  const most = formatValue(unit, strongest(table));
+  if (table.sides) {
+    const [left, right] = table.sides;
+    return (
+      <p class="chart-scale dim">
+        <span>
+          {most} more in {left}
+        </span>
+        <i
+          class="colour-scale"
+          style={{
+            background: 'linear-gradient(90deg, var(--series-0), var(--panel), var(--series-1))',
+          }}
+        />
+        <span>
+          {most} more in {right}
+        </span>
+      </p>
+    );
+  }
   return (
     <p class="chart-scale dim">
       <span>{formatValue(unit, 0)}</span>
       <i class="colour-scale" style={{ background: gradientOf('viridis', isLight) }} />
-      <span>{formatValue(unit, strongest(table))}</span>
+      <span>{most}</span>
     </p>
   );
 }

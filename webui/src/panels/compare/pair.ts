@@ -121,10 +121,10 @@ export const isSame = (rows: readonly PairRow[], total: PairRow): boolean =>
   rows.every((row) => row.left !== null && row.right !== null && differenceOf(row) === 0);
 
 const MAX_DRAWN = 24;
-const UNIT_OF = { time: 'ns', bytes: 'bytes', accesses: 'number' } as const;
+export const UNIT_OF = { time: 'ns', bytes: 'bytes', accesses: 'number' } as const;
 
 // All layers; of the others, those with the largest differences.
-const drawnRows = (rows: readonly PairRow[], key: ChartTable['key']): readonly PairRow[] =>
+export const drawnRows = (rows: readonly PairRow[], key: ChartTable['key']): readonly PairRow[] =>
   key.of === 'layer' ? rows : rows.slice(0, MAX_DRAWN);
 
 // Both sides on one axis. `key`: what a row is.
