@@ -77,11 +77,53 @@ describe('the middle', () => {
     await fixture.show(second, `with=${first}`, 'full=compare');
     await expectRows(left, right, formatNs);
     // Both charts are drawn, and have the values as a table.
-    for (const id of ['compare_sides', 'compare_difference'])
-      await panel().locator(`[data-chart=${id}] canvas`).waitFor();
+    for (const id of ['sides', 'difference', 'map_left', 'map_right', 'map_difference'])
+      await panel().locator(`[data-chart=compare_${id}] canvas`).waitFor();
+    // A map has what REST has of the first token, and the shorter side has no further ones.
+    const map = (side: string) => panel().locator(`[data-chart=compare_map_${side}]`);
+    const numbers = async (side: string): Promise<readonly (readonly string[])[]> => {
+      await map(side).getByRole('radio', { name: 'Table' }).check();
+      const all = map(side).locator('.vgrid-row');
+      await all.first().waitFor();
+      return all.evaluateAll((lines) => lines.map((line) => [...line.children].map((cell) => cell.textContent))); // prettier-ignore
+    };
+    const heat = await fixture.rest<{ readonly cells: readonly (readonly number[])[]; readonly y: { readonly rows: readonly string[] } }>(`sessions/${second}/heatmap?x=token&y=op_kind&value=time&phase=generate&width=1024&height=2048`); // prettier-ignore
+    const widthOf = heat.cells[0]?.length ?? 0;
+    const firstUsed = Array.from({ length: widthOf }, (_, n) => n).find((n) => heat.cells.some((row) => (row[n] ?? 0) > 0)) ?? 0; // prettier-ignore
+    const shownMap = new Map((await numbers('left')).map(([name = '', ...cells]) => [name, cells]));
+    heat.y.rows.forEach((name, row) => {
+      const of = heat.cells[row] ?? [];
+      if (shownMap.has(name)) expect(shownMap.get(name)?.slice(0, here)).toEqual(of.slice(firstUsed, firstUsed + here).map(formatNs)); // prettier-ignore
+    });
+    expect(shownMap.size).toBeGreaterThan(3);
+    // The shorter side has no value where it has no token.
+    for (const [, ...cells] of await numbers('right')) {
+      expect(new Set(cells.slice(there)).size).toBe(1);
+    }
+    // The sentence of the server, first.
+    const rest = await fixture.get<SessionComparison>(`comparison/${first}?limit=0`);
+    const { change } = rest;
+    expect(await panel().locator('.compare-facts > p').first().textContent()).toBe(change.text);
+    for (const [session, tokenCount, side] of [[second, here, change.token?.left], [first, there, change.token?.right]] as const) {
+      await fixture.show(session);
+      const { rows: sums } = await fixture.sql<readonly number[]>(
+        "SELECT bytes_read FROM phase_totals WHERE phase = 'generate'",
+      );
+      expect(side?.bytes_read).toBeCloseTo((sums[0]?.[0] ?? 0) / tokenCount, 3);
+    } // prettier-ignore
+    await fixture.show(second, `with=${first}`, 'full=compare', 'r=token:6:9');
+    // One row of controls, which says that a range of the map has no effect here.
+    await panel().getByText('ignores range of token').waitFor();
+    const bar = await panel().locator('.compare-tools').boundingBox();
+    expect(bar?.height).toBeLessThan(40);
+    await fixture.show(second, `with=${first}`, 'tab=compare');
+    await table().waitFor();
+    const middle = await panel().locator('.compare-tools').boundingBox();
+    expect(middle?.height).toBeLessThan(40);
+    await fixture.show(second, `with=${first}`, 'full=compare');
+    await table().waitFor();
     // What the server knows about the causes.
     const causes = panel().getByRole('table', { name: 'Causes of differences' });
-    const rest = await fixture.get<SessionComparison>(`comparison/${first}?limit=0`);
     expect(await causes.locator('th[scope=rowgroup]').allInnerTexts()).toEqual(rest.causes.map(({ title }) => title)); // prettier-ignore
     expect(await fixture.axeViolations()).toEqual([]);
     const shown = await rows();
@@ -130,7 +172,11 @@ describe('the middle', () => {
     const of = (layer: number) => sideOf(session, `by=op_kind&phase=generate&layers=${layer}`, tokens, time); // prettier-ignore
     const [left, right] = [await of(0), await of(2)];
     await expectRows(left, right, formatNs);
+    await panel()
+      .getByRole('button', { name: /^op time, op types/ })
+      .click();
     await panel().getByRole('radio', { name: 'tensors' }).check();
+    await page.keyboard.press('Escape');
     await expect.poll(() => fixture.hash.get('p.compare')).toBe('of:layers,b:2,by:tensor');
     // The same tensors of both layers are one row.
     await expect.poll(async () => (await rows()).map(([name]) => name)).toContain('blk.*.attn_q.weight'); // prettier-ignore

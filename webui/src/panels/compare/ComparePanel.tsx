@@ -17,6 +17,7 @@ import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { usePart, useResource } from '../../ui/hooks';
+import { Menu } from '../../ui/Menu';
 import { Segmented } from '../../ui/Segmented';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
@@ -36,14 +37,17 @@ import {
   type CompareOptions,
   type Rows,
 } from './options';
+import { MAP_PIXELS, mapsOf, type Maps } from './maps';
 import {
   differenceOf,
   differenceTable,
+  drawnRows,
   isSame,
   pairRows,
   perOf,
   sidesOf,
   sidesTable,
+  UNIT_OF,
   withoutLayer,
   type Counts,
   type PairRow,
@@ -89,7 +93,7 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
           }}
         />
         {of === 'sessions' ? (
-          <SessionChoice store={store} session={session} />
+          <SessionChoice store={store} session={session} label="with" />
         ) : (
           of !== 'phases' && <Indices session={session} options={options} set={set} />
         )}
@@ -103,42 +107,8 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
             }}
           />
         )}
-        {(of === 'sessions' || of === 'layers') && (
-          <Segmented
-            label="Phase"
-            value={options.phase}
-            options={PHASES.map((one) => ({ value: one, text: one }))}
-            choose={(phase) => {
-              set({ phase });
-            }}
-          />
-        )}
-        {of !== 'tokens' && (
-          <Segmented
-            label="Per"
-            value={options.per}
-            options={UNITS.map((one) => ({ value: one, text: `per ${one}` }))}
-            choose={(per) => {
-              set({ per });
-            }}
-          />
-        )}
-        <Segmented
-          label="Difference of"
-          value={options.value}
-          options={VALUE_OPTIONS}
-          choose={(value) => {
-            set({ value });
-          }}
-        />
-        <Segmented
-          label="Rows"
-          value={options.by}
-          options={ROWS.map((one) => ({ value: one, text: ROW_NAMES[one] }))}
-          choose={(by) => {
-            set({ by });
-          }}
-        />
+        <What options={options} set={set} />
+        <span class="toolbar-end" />
         <Unused words={missing === '' ? [] : missing.split('\n')} />
       </div>
       <div class="analytics">
@@ -159,6 +129,58 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
     </>
   );
 }
+
+// What is compared of both sides: one button for all that is chosen less often, so that the bar is one
+// row.
+function What({ options, set }: { options: CompareOptions; set: (change: Partial<CompareOptions>) => void }) {
+  const { of, phase, value, by } = options;
+  const hasPhase = of === 'sessions' || of === 'layers';
+  const valueText = VALUE_OPTIONS.find((one) => one.value === value)?.text ?? '';
+  const label = `${valueText}, ${ROW_NAMES[by]}`;
+  const all = [label, `per ${perOf(options)}`, hasPhase ? phase : ''].filter(Boolean).join(', ');
+  return (
+    <Menu label={label} title={`What is compared of both sides: ${all}`}>
+      <div class="compare-what">
+        {hasPhase && (
+          <Segmented
+            label="Phase"
+            value={phase}
+            options={PHASES.map((one) => ({ value: one, text: one }))}
+            choose={(chosen) => {
+              set({ phase: chosen });
+            }}
+          />
+        )}
+        {of !== 'tokens' && (
+          <Segmented
+            label="Per"
+            value={options.per}
+            options={UNITS.map((one) => ({ value: one, text: `per ${one}` }))}
+            choose={(per) => {
+              set({ per });
+            }}
+          />
+        )}
+        <Segmented
+          label="Difference of"
+          value={value}
+          options={VALUE_OPTIONS}
+          choose={(chosen) => {
+            set({ value: chosen });
+          }}
+        />
+        <Segmented
+          label="Rows"
+          value={by}
+          options={ROWS.map((one) => ({ value: one, text: ROW_NAMES[one] }))}
+          choose={(chosen) => {
+            set({ by: chosen });
+          }}
+        />
+      </div>
+    </Menu>
+  );
+} // prettier-ignore
 
 // The numbers of two steps, tokens or layers.
 function Indices(props: {
@@ -270,12 +292,13 @@ function Pair({ store, session, options, other }: FoundProps) {
       </Empty>
     );
   }
-  return <Shown {...{ store, session, options, names, rows, total, found, loading }} />;
+  return <Shown {...{ store, session, other, options, names, rows, total, found, loading }} />;
 }
 
 interface ShownProps {
   readonly store: Store;
   readonly session: OpenSession;
+  readonly other: string;
   readonly options: CompareOptions;
   readonly names: readonly [string, string];
   readonly rows: readonly PairRow[];
@@ -329,7 +352,73 @@ function Shown(props: ShownProps) {
           }}
         />
       ))}
+      {options.of === 'sessions' && <SessionMaps {...props} />}
       <PairTable {...props} rows={texts} per={per} loading={loading} />
+    </>
+  );
+}
+
+// Both sessions by token, and their difference. The rows are those of the charts.
+function SessionMaps({ store, session, other, options, names, rows, found }: ShownProps) {
+  const { by, value, phase } = options;
+  const shown = useSignal<Readonly<Record<string, string>>>({});
+  const specs = useMemo((): readonly ChartSpec[] => {
+    let asked: ApiResult<Maps> | null = null;
+    const key: ChartTable['key'] = { name: ROW_NAMES[by].slice(0, -1), of: by };
+    const drawn = drawnRows(rows, key).map(({ name }) => ({ name, label: by === 'component' ? componentName(name) : by === 'layer' ? layerName(name) : name })); // prettier-ignore
+    const view = { phase: 'all' as const, range: null, filter: store.navigation.view.peek().filter, layer: 0 }; // prettier-ignore
+    const [{ query }] = sidesOf(options, filteredSums(view, store.layers.peek()).query);
+    const load = async (): ApiResult<Maps> => {
+      const { api } = session.context;
+      const picture = (id: string) => api.heatmap(id, { ...query, x: 'token', y: by, value, ...MAP_PIXELS }); // prettier-ignore
+      const left = await picture(session.id);
+      if (!left.ok) return left;
+      const right = await picture(other);
+      if (!right.ok) return right;
+      return ok(mapsOf([left.value, right.value], drawn, key, UNIT_OF[value], names));
+    };
+    const spec = (part: keyof Maps, title: string, counts: string): ChartSpec => ({
+      id: `compare_map_${part}`,
+      page: 'overview',
+      title,
+      counts,
+      kinds: ['heat'],
+      ...(part === 'difference' ? { wide: true as const } : { half: true as const }),
+      height: 300,
+      honours: 'own',
+      empty: 'No token of this phase is on this side.',
+      request: () => ({
+        text: `heatmap?x=token&y=${by}&value=${value}&phase=${phase}`,
+        sql: null,
+        load: async () => {
+          asked ??= load();
+          const maps = await asked;
+          if (!maps.ok) asked = null; // to be tried again
+          return maps.ok ? ok(maps.value[part]) : maps;
+        },
+      }),
+    });
+    return [
+      spec('left', `Map of ${names[0]}`, `Tokens of the phase ${phase}, from its first one; both maps have the same axes and one scale`),
+      spec('right', `Map of ${names[1]}`, `Tokens of the phase ${phase}, from its first one; both maps have the same axes and one scale`),
+      spec('difference', 'Difference of the maps', `${names[1]} − ${names[0]}, of the tokens and rows that both have`),
+    ]; // prettier-ignore
+  }, [rows, found, encodeCompare(options)]);
+  return (
+    <>
+      {specs.map((spec) => (
+        <ChartCard
+          key={`${spec.id} ${encodeCompare(options)}`}
+          store={store}
+          session={session}
+          spec={spec}
+          steps={session.data.stepTotals.steps}
+          shown={shown.value[spec.id]}
+          show={(kind) => {
+            shown.value = { ...shown.value, [spec.id]: kind };
+          }}
+        />
+      ))}
     </>
   );
 }

@@ -1,5 +1,4 @@
 // The choice of the session that the open one is compared with.
-import { useId } from 'preact/hooks';
 import { formatAgo } from '../../format';
 import type { Session } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
@@ -12,20 +11,25 @@ const MAX_TITLE = 40;
 interface Props {
   readonly store: Store;
   readonly session: OpenSession;
+  readonly label?: string; // shown instead of the whole one
 }
 
-export function SessionChoice({ store, session }: Props) {
+const LABEL = 'Compare with session';
+
+export function SessionChoice({ store, session, label = LABEL }: Props) {
   const other = usePart(() => store.navigation.view.value.other);
   const page = store.sessions.page.value;
   const listed = page.is === 'ready' ? page.value.sessions : [];
   const others = listed.filter(({ id, state }) => id !== session.id && state !== 'unreadable');
   const isListed = others.some(({ id }) => id === other);
-  const select = useId();
+  const chosen = others.find(({ id }) => id === other);
+  const titleOfOther = chosen ? nameOf(chosen) : undefined;
   return (
     <span class="compare-choice">
-      <label for={select}>Compare with session</label>
+      <span aria-hidden="true">{label}</span>
       <select
-        id={select}
+        aria-label={LABEL}
+        title={titleOfOther}
         value={other ?? ''}
         onChange={(event) => {
           const { value } = event.currentTarget;

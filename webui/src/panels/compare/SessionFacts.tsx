@@ -18,6 +18,7 @@ export const SIDES: Sides = {
 export function SessionHead({ found }: { found: Found }) {
   return (
     <section class="compare-facts" aria-label="Compared sessions">
+      <p class="compare-change">{found.change.text}</p>
       <Titles found={found} />
       {found.causes.length > 0 && <p>{found.causes.map(({ title }) => title).join(', ')}.</p>}
       <Unmatched found={found} />
@@ -62,7 +63,7 @@ function Titles({ found }: { found: Found }) {
   const { left, right, tokens } = found;
   return (
     <dl class="facts">
-      {([[SIDES.names[0], left, tokens.left], [SIDES.names[1], right, tokens.right]] as const).map(
+      {([[`${SIDES.names[0]}, the first`, left, tokens.left], [`${SIDES.names[1]}, the second`, right, tokens.right]] as const).map(
         ([name, side, count]) => (
           <div key={name}>
             <dt>{name}</dt>

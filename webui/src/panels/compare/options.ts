@@ -6,7 +6,7 @@ export type Kind = (typeof KINDS)[number];
 
 export const KIND_NAMES: Readonly<Record<Kind, string>> = {
   sessions: 'Sessions',
-  phases: 'Prompt and answer',
+  phases: 'Phases',
   steps: 'Steps',
   tokens: 'Tokens',
   layers: 'Layers',
