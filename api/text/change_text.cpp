@@ -39,8 +39,8 @@ std::string time_text(const TokenChange& change) {
         "The time of a {}, {} and {}, does not differ significantly between the sessions ({})",
         token, before, after, evidence);
   return std::format(
-      "A {} takes {:.1f} % {} in the second session, {} instead of {}, a significant difference "
-      "({})",
+      "A {} takes {:.1f} % {} in the second session, {} instead of {}, more than the "
+      "steps of one session vary ({}); another load of the machine may be the cause",
       token, 100 * std::abs(time.ratio - 1),
       time.verdict == SpeedVerdict::Slower ? "longer" : "less time", after, before, evidence);
 }
