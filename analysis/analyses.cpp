@@ -431,7 +431,9 @@ Analysis heads_row() {
        .path = "heads",
        .summary = "Bytes and reads of each attention head in the Q, K, V and O weights",
        .answer = "One row per weight",
-       .cost = Cost::AllSteps},
+       .cost = Cost::AllSteps,
+       .needs = "weights.heads",
+       .missing = no_head_weights},
       Parameters<NoQuery>(),
       [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
         return head_table(reader, keep_going);
@@ -448,7 +450,9 @@ Analysis kv_row() {
        .summary = "KV cache bytes per step and layer. Reads are divided into bytes that the same "
                   "step wrote and bytes that earlier steps wrote",
        .answer = "One page of steps",
-       .cost = Cost::Little},
+       .cost = Cost::Little,
+       .needs = "steps.layers steps.state_read steps.state_written",
+       .missing = no_kv_accesses},
       Parameters<Asked>().page(&Asked::page),
       [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
         return kv_use(reader, asked.page, keep_going);
@@ -463,7 +467,9 @@ Analysis experts_row() {
        .path = "experts",
        .summary = "Expert usage by router",
        .answer = "One row per router, sorted by layer; empty for a model without experts",
-       .cost = Cost::AllSteps},
+       .cost = Cost::AllSteps,
+       .needs = "routers",
+       .missing = no_expert_choices},
       Parameters<PhaseQuery>().word("phase", "only steps of this phase", &PhaseQuery::phase),
       [](const SessionReader& reader, const PhaseQuery& asked, const ContinueCheck& keep_going) {
         return expert_use(reader, asked.phase, keep_going);
@@ -517,7 +523,9 @@ Analysis expert_tokens_row() {
        .summary = "Tokens with the experts they were routed to, for one layer or summed over all "
                   "layers",
        .answer = "One page of tokens",
-       .cost = Cost::AllSteps},
+       .cost = Cost::AllSteps,
+       .needs = "tokens.experts",
+       .missing = no_expert_choices},
       Parameters<Asked>()
           .layer("layer", "a layer number, or outside (alias none) for routers of no layer",
                  &Asked::layer)
@@ -541,7 +549,9 @@ Analysis expert_pinning_row() {
        .path = "experts/pinning",
        .summary = "Bytes saved by pinning (always keeping in memory) the most read experts",
        .answer = "Bytes saved by a cache of each size",
-       .cost = Cost::AllSteps},
+       .cost = Cost::AllSteps,
+       .needs = "slices",
+       .missing = no_expert_choices},
       Parameters<Asked>().number("capacity",
                                  "cache size in bytes. Default: 10 %, 20 %, ... 100 % of the "
                                  "distinct bytes of the experts read",
@@ -563,7 +573,9 @@ Analysis expert_caches_row() {
        .path = "experts/caches",
        .summary = "Requests of experts served by caches with slots per layer or in one pool",
        .answer = "Requests served, by number of slots, policy and order of the tokens",
-       .cost = Cost::AllSteps},
+       .cost = Cost::AllSteps,
+       .needs = "routers",
+       .missing = no_expert_choices},
       Parameters<Asked>()
           .number("slots",
                   "number of slots per layer. Default: 1, 2, 4, ... below the number of experts",
@@ -589,7 +601,38 @@ std::vector<Analysis> all_rows() {
   return rows;
 }
 
+// Whether a field has a row or a number above 0. nullopt: a list of the answer before it has no
+// rows, as a page beyond the last row.
+std::optional<bool> has_any(const fields::Value& in, std::string_view path) {
+  if (const auto* list = std::get_if<fields::List>(&in.of)) {
+    if (path.empty()) return !list->empty();
+    std::optional<bool> any;
+    for (const fields::Value& row : *list)
+      if (const auto has = has_any(row, path)) any = any.value_or(false) || *has;
+    return any;
+  }
+  if (const auto* record = std::get_if<fields::Record>(&in.of)) {
+    const auto dot = std::min(path.find('.'), path.size());
+    const auto member = std::ranges::find(*record, path.substr(0, dot), &fields::Member::name);
+    if (member == record->end()) return std::nullopt;
+    return has_any(member->value, path.substr(std::min(dot + 1, path.size())));
+  }
+  const auto* number = std::get_if<std::uint64_t>(&in.of);
+  return number != nullptr && *number > 0;
+}
+
 }  // namespace
+
+std::optional<std::string> does_not_apply(const Analysis& row, const SessionInfo& info,
+                                          const fields::Value& answer) {
+  bool is_known = false;
+  for (const auto field : std::views::split(std::string_view(row.needs), ' ')) {
+    const auto has = has_any(answer, std::string_view(field));
+    if (has == true) return std::nullopt;
+    is_known |= has.has_value();
+  }
+  return is_known ? std::optional(row.missing(info)) : std::nullopt;
+}
 
 Subject subject_of(const SessionReader& reader) {
   return {

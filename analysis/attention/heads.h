@@ -50,4 +50,7 @@ std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,
 
 const Fields<HeadTable>& fields_of(const HeadTable*);
 
+// A sentence for a session without weights that are divided by head.
+std::string no_head_weights(const SessionInfo&);
+
 }  // namespace tt

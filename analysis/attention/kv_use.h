@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <string>
 #include <vector>
 
 #include "analysis/common/page.h"
@@ -39,5 +40,8 @@ std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, Page
                                                const ContinueCheck& keep_going = never_cancel);
 
 const Fields<Page<KvStep>>& fields_of(const Page<KvStep>*);
+
+// A sentence for a session without accesses to a KV cache or a recurrent state.
+std::string no_kv_accesses(const SessionInfo&);
 
 }  // namespace tt

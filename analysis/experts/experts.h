@@ -140,4 +140,7 @@ const Fields<std::vector<RouterUse>>& fields_of(const std::vector<RouterUse>*);
 const Fields<RouterDetail>& fields_of(const RouterDetail*);
 const Fields<Page<TokenExperts>>& fields_of(const Page<TokenExperts>*);
 
+// A sentence for a session without choices, or without any in the steps that were asked for.
+std::string no_expert_choices(const SessionInfo&);
+
 }  // namespace tt

@@ -180,8 +180,7 @@ struct DeterminismTally::Impl {
     for (const OutlineOp& op : std::span(outline.ops).first(decoder.ran())) {
       for (const OutlineAccess& access :
            std::span(outline.accesses).subspan(op.first_access, op.accesses)) {
-        sum += access.unit.v > 0 &&
-               (access.rule == kNone || now.parts.of(access.rule).count > 0);
+        sum += access.unit.v > 0 && (access.rule == kNone || now.parts.of(access.rule).count > 0);
       }
     }
     return sum;

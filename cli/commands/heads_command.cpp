@@ -28,7 +28,6 @@ struct HeadsOptions {
 
 void print_heads(const HeadTable& table) {
   print_line("{}, {}", counted(table.heads, "head"), counted(table.kv_heads, "KV head"));
-  if (table.weights.empty()) return;
   put("\n");
   print_line("Bytes of each attention head in each weight, and how much of the weight was read:");
   TextTable text({{"layer", Align::Right},
@@ -56,11 +55,11 @@ void print_heads(const HeadTable& table) {
       "per row. \"-\": heads share blocks or the whole weight, or the weight combines Q, K and V.");
 }
 
+bool is_empty(const KvStep& step) {
+  return step.layers.empty() && step.state_read.v + step.state_written.v == 0;
+}
+
 void print_kv(const Page<KvStep>& steps) {
-  const auto is_empty = [](const KvStep& step) {
-    return step.layers.empty() && step.state_read.v + step.state_written.v == 0;
-  };
-  if (std::ranges::all_of(steps.rows, is_empty)) return;
   print_line("Bytes of the KV cache that each step and layer read and wrote:");
   TextTable text({{"step", Align::Right},
                   {"phase"},
@@ -99,12 +98,9 @@ int run(const HeadsOptions& options) {
     });
     if (!steps) return progress.failed(steps.error());
     progress.end();
-    const auto has_layers = [](const KvStep& step) { return !step.layers.empty(); };
-    if (std::ranges::none_of(steps->rows, has_layers)) {
-      print_message(
-          "tt heads: The session has no accesses to a KV cache: the model has none, or it was "
-          "recorded with --level minimal.");
-      return 1;
+    if (std::ranges::all_of(steps->rows, is_empty)) {
+      const auto info = reader->info();
+      return progress.failed(info ? no_kv_accesses(*info) : info.error().message);
     }
     if (options.json) {
       put_line(text_of(to_json(*steps)));
@@ -117,6 +113,11 @@ int run(const HeadsOptions& options) {
     return head_table(session, progress.start("counting reads"));
   });
   if (!table) return progress.failed(table.error());
+  const auto is_divided = [](const HeadWeight& weight) { return weight.geometry.count > 0; };
+  if (std::ranges::none_of(table->weights, is_divided)) {
+    const auto info = reader->info();
+    return progress.failed(info ? no_head_weights(*info) : info.error().message);
+  }
   progress.end();
   if (options.json) {
     put_line(text_of(to_json(*table)));

@@ -1,5 +1,4 @@
-// tt moe FILE: how a session used its model's experts, and whether pinning them would help. A model
-// without experts is reported and is not an error.
+// tt moe FILE: how a session used its model's experts, and whether pinning them would help.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -285,11 +284,8 @@ int run(const MoeOptions& options) {
   } else if (routers->empty()) {
     const auto info = reader->info();
     progress.note_missing_accesses(*reader);
-    return progress.failed(info && info->n_experts > 0
-                               ? "This session has no expert choices: they were not recorded. "
-                                 "Record it again with --level detailed."
-                               : "This session has no expert choices: the model has no experts. "
-                                 "Use a mixture of experts.");
+    if (!info) return progress.failed(info.error());
+    return progress.failed(no_expert_choices(*info));
   } else {
     print_routers(*routers);
     print_experts_for(*routers);

@@ -445,14 +445,15 @@ TEST(Report, SaysWhyAPromptWasEvaluatedAgain) {
       "200 of the 300 prompt tokens were evaluated again, in about 200 ms, although the request "
       "before (session S1) had evaluated the same text: the first 45 tokens are the same, then "
       "after “Today is” the prompt has “ Monday.” where that has “ Sunday.”.");
-  EXPECT_EQ(text({{"result.prompt_tokens", "29"},
-                  {"result.reused_tokens", "0"},
-                  {"result.prompt_ns", "29000000"},
-                  {"result.reuse_end", "recurrent_state"},
-                  {"result.common_tokens", "20"}}),
-            "20 of the 29 prompt tokens were evaluated again, in about 20.0 ms, although the request "
-            "before had evaluated the same text: the first 20 tokens are the same, but a recurrent "
-            "state cannot be taken back to an earlier token.");
+  EXPECT_EQ(
+      text({{"result.prompt_tokens", "29"},
+            {"result.reused_tokens", "0"},
+            {"result.prompt_ns", "29000000"},
+            {"result.reuse_end", "recurrent_state"},
+            {"result.common_tokens", "20"}}),
+      "20 of the 29 prompt tokens were evaluated again, in about 20.0 ms, although the request "
+      "before had evaluated the same text: the first 20 tokens are the same, but a recurrent "
+      "state cannot be taken back to an earlier token.");
 }
 
 TEST(Report, SaysWhatTheMachineDid) {

@@ -10,6 +10,8 @@
 #include <ranges>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/aggregate/breakdown.h"
@@ -282,6 +284,44 @@ TEST_P(SameAnswers, NameWhatIsNotThere) {
     }
   }
   EXPECT_GT(asked, analyses().size());
+}
+
+// A question about a part that the model does not have: tt says so in a sentence and fails; the
+// answer of REST has no rows, which the page shows as a hint.
+TEST(Analyses, SayThatAQuestionDoesNotApply) {
+  const std::set<std::string_view> experts = {"expert-caches", "expert-pinning", "expert-tokens",
+                                              "experts"};
+  const std::pair<const char*, std::set<std::string_view>> models[] = {
+      {"small", experts},
+      {"moe", {}},
+      {"mamba", {"expert-caches", "expert-pinning", "expert-tokens", "experts", "heads"}},
+      {"bert", {"expert-caches", "expert-pinning", "expert-tokens", "experts", "kv"}}};
+  ensure_backends_loaded();
+  for (const auto& [shape, others] : models) {
+    TracedModel model(generated_model({.shape = shape}));
+    const auto run = model.run(greedy_tokens(9, 6));
+    const std::string file = run.file.string();
+    for (const Analysis& row : analyses()) {
+      const std::string name = row.name;
+      if (*row.needs == 0) continue;
+      SCOPED_TRACE(std::format("{} of {}", name, shape));
+      const bool applies = !others.contains(name);
+      const CommandResult result =
+          run_command(std::format("{} analyze {} {}", kTestPaths.tt, name, file));
+      EXPECT_EQ(WEXITSTATUS(result.status), applies ? 0 : 1) << result.output;
+      if (applies) continue;
+      EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
+      EXPECT_TRUE(result.output.contains("has no ")) << result.output;
+      // The verb of the question says the same.
+      const std::string verb = name.starts_with("expert") ? "moe"
+                               : name == "kv"             ? "heads --kv"
+                                                          : "heads";
+      const CommandResult of_verb = run_command(std::format("{} {} {}", kTestPaths.tt, verb, file));
+      EXPECT_EQ(WEXITSTATUS(of_verb.status), 1);
+      EXPECT_EQ(of_verb.output.substr(of_verb.output.find(": ")),
+                result.output.substr(result.output.find(": ")));
+    }
+  }
 }
 
 // Every word of every filter: what it selects, or that it selects nothing. No table of zeros.

@@ -57,7 +57,15 @@ export function prober(judge: ContractValidator, url: () => string): Probe {
   });
   return async (operation, sent, expected, elsewhere) => {
     const method = sent.method ?? operation.method;
-    const answer = await sendRequest(elsewhere ?? url(), { ...sent, method });
+    const ask = (): Promise<HttpResponse> => sendRequest(elsewhere ?? url(), { ...sent, method });
+    let answer = await ask();
+    // A busy server, of which every client asks again.
+    for (let i = 0; answer.status === 503 && !expected.includes(503) && i < 30; ++i) {
+      const seconds = Number(answer.headers['retry-after'] ?? NaN);
+      if (!(seconds > 0)) break;
+      await new Promise((done) => setTimeout(done, 1000 * seconds));
+      answer = await ask();
+    }
     const wrong = judge.violations(operation, answer, method);
     if (!expected.includes(answer.status)) {
       const excerpt = answer.body.subarray(0, 200).toString('utf8');
