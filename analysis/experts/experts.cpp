@@ -531,8 +531,7 @@ const Fields<Page<TokenExperts>>& fields_of(const Page<TokenExperts>*) {
 std::string no_expert_choices(const SessionInfo& info) {
   return info.n_experts > 0
              ? "These steps have no expert choices. Choices are recorded at the levels detailed "
-               "and "
-               "verbose."
+               "and verbose."
              : "This session has no expert choices: the model has no experts. Use a mixture of "
                "experts.";
 }

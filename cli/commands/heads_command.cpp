@@ -28,6 +28,7 @@ struct HeadsOptions {
 
 void print_heads(const HeadTable& table) {
   print_line("{}, {}", counted(table.heads, "head"), counted(table.kv_heads, "KV head"));
+  if (table.weights.empty()) return;
   put("\n");
   print_line("Bytes of each attention head in each weight, and how much of the weight was read:");
   TextTable text({{"layer", Align::Right},
@@ -114,7 +115,7 @@ int run(const HeadsOptions& options) {
   });
   if (!table) return progress.failed(table.error());
   const auto is_divided = [](const HeadWeight& weight) { return weight.geometry.count > 0; };
-  if (std::ranges::none_of(table->weights, is_divided)) {
+  if (!table->weights.empty() && std::ranges::none_of(table->weights, is_divided)) {
     const auto info = reader->info();
     return progress.failed(info ? no_head_weights(*info) : info.error().message);
   }
