@@ -150,27 +150,10 @@ bool GenerationRun::encode(std::span<const std::int32_t> tokens) {
 std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
   llama_memory_t memory = llama_get_memory(engine_.context.get());
   auto& held = engine_.cached_tokens;
-  CachedTokens& cached = result_.cached;
   std::size_t common = 0;
-  if (request_.reuse_prefix && !engine_.facts.has_encoder && !held.empty()) {
-    const PrefixMatch match = match_prefix(held, tokens);
-    common = std::min(match.common, tokens.size() - 1);
-    cached.tokens = static_cast<std::uint32_t>(held.size());
-    cached.common = static_cast<std::uint32_t>(match.common);
-    cached.repeated = static_cast<std::uint32_t>(match.repeated);
-    cached.session = engine_.cached_session;
-    if (match.common < std::min(held.size(), tokens.size())) {
-      constexpr std::size_t kTextTokens = 8;
-      const auto from = [&](std::span<const std::int32_t> list) {
-        return text_of(
-            list.subspan(match.common, std::min(kTextTokens, list.size() - match.common)));
-      };
-      const std::size_t before = std::min(kTextTokens, match.common);
-      cached.end = ReuseEnd::OtherToken;
-      cached.before = text_of(tokens.subspan(match.common - before, before));
-      cached.prompt = from(tokens);
-      cached.cached = from(held);
-    }
+  if (request_.reuse_prefix && !engine_.facts.has_encoder) {
+    if (recorder_ != nullptr && !held.empty()) result_.cached = compare_with_memory(tokens);
+    common = std::min(common_tokens(held, tokens), tokens.size() - 1);
   }
   // With a sliding window, cells of older tokens have been used again. The prefix can be reused
   // only if all cells in the window before its end are present: llama.cpp keeps no gaps after the
@@ -182,13 +165,35 @@ std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
   const bool kept = common > 0 && window_kept &&
                     llama_memory_seq_rm(memory, kSequence, static_cast<llama_pos>(common), -1);
   if (!kept) {
-    if (common > 0) cached.end = window_kept ? ReuseEnd::RecurrentState : ReuseEnd::SlidingWindow;
+    if (common > 0)
+      result_.cached.end = window_kept ? ReuseEnd::RecurrentState : ReuseEnd::SlidingWindow;
     llama_memory_clear(memory, true);
     common = 0;
   }
   held.resize(common);
   engine_.cached_session = recorder_ == nullptr ? "" : request_.id;
   return static_cast<std::uint32_t>(common);
+}
+
+CachedTokens GenerationRun::compare_with_memory(std::span<const std::int32_t> tokens) const {
+  const std::span<const std::int32_t> held = engine_.cached_tokens;
+  const std::size_t common = common_tokens(held, tokens);
+  CachedTokens cached;
+  cached.tokens = static_cast<std::uint32_t>(held.size());
+  cached.common = static_cast<std::uint32_t>(common);
+  cached.repeated =
+      static_cast<std::uint32_t>(repeated_tokens(held.subspan(common), tokens.subspan(common)));
+  cached.session = engine_.cached_session;
+  if (common == std::min(held.size(), tokens.size())) return cached;
+  constexpr std::size_t kTextTokens = 8;
+  const auto begin_of = [&](std::span<const std::int32_t> list) {
+    return text_of(list.first(std::min(kTextTokens, list.size())));
+  };
+  cached.end = ReuseEnd::OtherToken;
+  cached.before = text_of(tokens.first(common).last(std::min(kTextTokens, common)));
+  cached.prompt = begin_of(tokens.subspan(common));
+  cached.cached = begin_of(held.subspan(common));
+  return cached;
 }
 
 std::string GenerationRun::text_of(std::span<const std::int32_t> tokens) const {

@@ -32,6 +32,7 @@ class GenerationRun {
   void generate(std::vector<std::int32_t> tokens);
   bool encode(std::span<const std::int32_t> tokens);
   std::uint32_t keep_prefix(std::span<const std::int32_t> tokens);
+  CachedTokens compare_with_memory(std::span<const std::int32_t> tokens) const;
   std::string text_of(std::span<const std::int32_t> tokens) const;
   bool feed_prompt(std::span<const std::int32_t> tokens, std::uint32_t done);
   void sample_until_stopped(TokenSampler& sampler);

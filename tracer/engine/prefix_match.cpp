@@ -15,22 +15,24 @@ std::string_view run_at(std::span<const std::int32_t> tokens, std::size_t at) {
 
 }  // namespace
 
-PrefixMatch match_prefix(std::span<const std::int32_t> cached,
-                         std::span<const std::int32_t> prompt) {
-  PrefixMatch match;
-  match.common =
-      static_cast<std::size_t>(std::ranges::mismatch(cached, prompt).in1 - cached.begin());
-  const auto old = cached.subspan(match.common), rest = prompt.subspan(match.common);
-  if (old.size() < kRepeatedRun || rest.size() < kRepeatedRun) return match;
+std::size_t common_tokens(std::span<const std::int32_t> cached,
+                          std::span<const std::int32_t> prompt) {
+  return static_cast<std::size_t>(std::ranges::mismatch(cached, prompt).in1 - cached.begin());
+}
+
+std::size_t repeated_tokens(std::span<const std::int32_t> cached,
+                            std::span<const std::int32_t> prompt) {
+  if (cached.size() < kRepeatedRun) return 0;
   std::unordered_set<std::string_view> runs;
-  for (std::size_t at = 0; at + kRepeatedRun <= old.size(); ++at) runs.insert(run_at(old, at));
-  std::size_t counted = 0;  // end of the last token that was counted
-  for (std::size_t at = 0; at + kRepeatedRun <= rest.size(); ++at) {
-    if (!runs.contains(run_at(rest, at))) continue;
-    match.repeated += at + kRepeatedRun - std::max(at, counted);
+  for (std::size_t at = 0; at + kRepeatedRun <= cached.size(); ++at)
+    runs.insert(run_at(cached, at));
+  std::size_t repeated = 0, counted = 0;  // counted: the end of the last token that was
+  for (std::size_t at = 0; at + kRepeatedRun <= prompt.size(); ++at) {
+    if (!runs.contains(run_at(prompt, at))) continue;
+    repeated += at + kRepeatedRun - std::max(at, counted);
     counted = at + kRepeatedRun;
   }
-  return match;
+  return repeated;
 }
 
 }  // namespace tt

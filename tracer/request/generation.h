@@ -80,9 +80,9 @@ const char* to_text(ReuseEnd);
 
 // What the prompt has in common with the tokens that the context's memory held before it.
 struct CachedTokens {
-  std::uint32_t tokens = 0;    // in the memory; 0: none, or the request did not want them
+  std::uint32_t tokens = 0;    // in the memory; 0: none, not wanted by the request, not recorded
   std::uint32_t common = 0;    // the first ones of both
-  std::uint32_t repeated = 0;  // more tokens of the prompt, as in PrefixMatch
+  std::uint32_t repeated = 0;  // more tokens of the prompt, as by repeated_tokens()
   std::string session;         // that computed them; empty: not recorded
   ReuseEnd end = ReuseEnd::None;
   // Where the prompt goes on with another token, UTF-8: the text of a few tokens before it, of the
