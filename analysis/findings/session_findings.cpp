@@ -70,19 +70,19 @@ void find_damage(const SessionFigures& f, std::vector<Finding>& out) {
 }
 
 // Why tokens of the prompt were evaluated again that an earlier request had evaluated.
-void find_repeated_prompt(const SessionFigures& f, std::uint64_t reused,
-                          std::vector<Finding>& out) {
+void find_repeated_prompt(const SessionFigures& f, std::vector<Finding>& out) {
   const std::string_view end = f.info.fact("result.reuse_end");
   if (end.empty()) return;
   const auto number = [&](const char* name) {
     return static_cast<double>(f.info.fact_number(name).value_or(0));
   };
-  const double prompt = number("result.prompt_tokens"), common = number("result.common_tokens");
-  const double evaluated = prompt - static_cast<double>(reused);
+  const double prompt = number("result.prompt_tokens"), common = number("result.common_tokens"),
+               reused = number("result.reused_tokens");
   // Of the common ones, those that the memory did not keep.
-  const double again = std::max(0.0, std::min(common, prompt) - static_cast<double>(reused)) +
-                       number("result.repeated_tokens");
-  if (again == 0) return;  // the prompts have little in common
+  const double again =
+      std::max(0.0, std::min(common, prompt) - reused) + number("result.repeated_tokens");
+  // The prompts have little in common, or the figures contradict each other.
+  if (again == 0 || prompt <= reused) return;
   Finding found{.topic = FindingTopic::Recording,
                 .kind = FindingKind::RepeatedPrompt,
                 .role = FindingRole::Warning};
@@ -93,14 +93,13 @@ void find_repeated_prompt(const SessionFigures& f, std::uint64_t reused,
       .add("repeated_tokens", Count, again)
       .add("text_before", std::string(f.info.fact("result.text_before")))
       .add("text_prompt", std::string(f.info.fact("result.text_prompt")))
-      .add("text_cached", std::string(f.info.fact("result.text_cached")));
-  found.figures.add("repeated_time", Duration, number("result.prompt_ns") * again / evaluated);
+      .add("text_cached", std::string(f.info.fact("result.text_cached")))
+      .add("repeated_time", Duration, number("result.prompt_ns") * again / (prompt - reused));
   out.push_back(std::move(found));
 }
 
 void find_reused_prefix(const SessionFigures& f, std::vector<Finding>& out) {
   const auto reused = f.info.fact_number("result.reused_tokens").value_or(0);
-  find_repeated_prompt(f, reused, out);
   if (reused == 0) return;
   Finding found{.topic = FindingTopic::Recording, .kind = FindingKind::ReusedPrefix};
   found.figures.add("reused_tokens", Count, static_cast<double>(reused))
@@ -681,6 +680,7 @@ std::vector<Finding> session_findings(const SessionFigures& figures) {
   find_damage(figures, findings);
   find_limit(figures, findings);
   find_speeds(figures, findings);
+  find_repeated_prompt(figures, findings);
   find_reused_prefix(figures, findings);
   find_conditions(figures, findings);
   find_bytes(figures, findings);

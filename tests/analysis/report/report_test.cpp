@@ -438,6 +438,12 @@ TEST(Report, SaysWhyAPromptWasEvaluatedAgain) {
                        {"result.text_before", "Today is"}, {"result.text_prompt", " Monday."},
                        {"result.text_cached", " Sunday."}};
   EXPECT_EQ(text(other), "") << "nothing of the rest was evaluated before";
+  EXPECT_EQ(text({{"result.prompt_tokens", "5"},
+                  {"result.reused_tokens", "5"},
+                  {"result.reuse_end", "other_token"},
+                  {"result.repeated_tokens", "9"}}),
+            "")
+      << "of a file that contradicts itself";
   Facts repeated = other;
   repeated.emplace_back("result.repeated_tokens", "200");
   EXPECT_EQ(
