@@ -433,7 +433,7 @@ Analysis heads_row() {
        .answer = "One row per weight",
        .cost = Cost::AllSteps,
        .needs = "weights.heads",
-       .missing = no_head_weights},
+       .missing = [](const SessionInfo&) { return std::string(kNoHeadWeights); }},
       Parameters<NoQuery>(),
       [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
         return head_table(reader, keep_going);
@@ -452,7 +452,7 @@ Analysis kv_row() {
        .answer = "One page of steps",
        .cost = Cost::Little,
        .needs = "steps.layers steps.state_read steps.state_written",
-       .missing = no_kv_accesses},
+       .missing = [](const SessionInfo&) { return std::string(kNoKvAccesses); }},
       Parameters<Asked>().page(&Asked::page),
       [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
         return kv_use(reader, asked.page, keep_going);

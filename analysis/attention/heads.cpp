@@ -210,9 +210,4 @@ const Fields<HeadTable>& fields_of(const HeadTable*) {
   return fields;
 }
 
-std::string no_head_weights(const SessionInfo&) {
-  return "The session has no accesses to weights of attention heads (Q, K, V, O): the model has "
-         "none that are divided by head, or it was recorded at the level minimal.";
-}
-
 }  // namespace tt

@@ -50,7 +50,10 @@ std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,
 
 const Fields<HeadTable>& fields_of(const HeadTable*);
 
-// A sentence for a session without weights that are divided by head.
-std::string no_head_weights(const SessionInfo&);
+// For a session without weights that are divided by head.
+inline constexpr const char* kNoHeadWeights =
+    "The session has no accesses to weights of attention heads (Q, K, V, O): the model has none "
+    "that "
+    "are divided by head, or it was recorded at the level minimal.";
 
 }  // namespace tt

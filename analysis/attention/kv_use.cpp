@@ -258,9 +258,4 @@ const Fields<Page<KvStep>>& fields_of(const Page<KvStep>*) {
   return fields;
 }
 
-std::string no_kv_accesses(const SessionInfo&) {
-  return "The session has no accesses to a KV cache or a recurrent state: the model has none, or "
-         "it was recorded at the level minimal.";
-}
-
 }  // namespace tt

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <expected>
-#include <string>
 #include <vector>
 
 #include "analysis/common/page.h"
@@ -41,7 +40,9 @@ std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, Page
 
 const Fields<Page<KvStep>>& fields_of(const Page<KvStep>*);
 
-// A sentence for a session without accesses to a KV cache or a recurrent state.
-std::string no_kv_accesses(const SessionInfo&);
+// For a session without accesses to either.
+inline constexpr const char* kNoKvAccesses =
+    "The session has no accesses to a KV cache or a recurrent state: the model has none, or it was "
+    "recorded at the level minimal.";
 
 }  // namespace tt

@@ -100,8 +100,7 @@ int run(const HeadsOptions& options) {
     if (!steps) return progress.failed(steps.error());
     progress.end();
     if (std::ranges::all_of(steps->rows, is_empty)) {
-      const auto info = reader->info();
-      return progress.failed(info ? no_kv_accesses(*info) : info.error().message);
+      return progress.failed(kNoKvAccesses);
     }
     if (options.json) {
       put_line(text_of(to_json(*steps)));
@@ -116,8 +115,7 @@ int run(const HeadsOptions& options) {
   if (!table) return progress.failed(table.error());
   const auto is_divided = [](const HeadWeight& weight) { return weight.geometry.count > 0; };
   if (!table->weights.empty() && std::ranges::none_of(table->weights, is_divided)) {
-    const auto info = reader->info();
-    return progress.failed(info ? no_head_weights(*info) : info.error().message);
+    return progress.failed(kNoHeadWeights);
   }
   progress.end();
   if (options.json) {
