@@ -312,7 +312,6 @@ function Shown(props: ShownProps) {
   const { by, value } = options;
   const per = perOf(options);
   const texts = rows.map((row) => ({ ...row, name: by === 'component' ? componentName(row.name) : row.name })); // prettier-ignore
-  const shown = useSignal<Readonly<Record<string, string>>>({});
   const specs = useMemo((): readonly ChartSpec[] => {
     const key: ChartTable['key'] = { name: ROW_NAMES[by].slice(0, -1), of: by };
     const spec = (id: string, title: string, counts: string, table: ChartTable): ChartSpec => ({
@@ -339,19 +338,7 @@ function Shown(props: ShownProps) {
   }, [rows, encodeCompare(options)]);
   return (
     <>
-      {specs.map((spec) => (
-        <ChartCard
-          key={`${spec.id} ${encodeCompare(options)}`}
-          store={store}
-          session={session}
-          spec={spec}
-          steps={session.data.stepTotals.steps}
-          shown={shown.value[spec.id]}
-          show={(kind) => {
-            shown.value = { ...shown.value, [spec.id]: kind };
-          }}
-        />
-      ))}
+      <Cards store={store} session={session} specs={specs} options={options} />
       {options.of === 'sessions' && <SessionMaps {...props} />}
       <PairTable {...props} rows={texts} per={per} loading={loading} />
     </>
@@ -361,7 +348,6 @@ function Shown(props: ShownProps) {
 // Both sessions by token, and their difference. The rows are those of the charts.
 function SessionMaps({ store, session, other, options, names, rows, found }: ShownProps) {
   const { by, value, phase } = options;
-  const shown = useSignal<Readonly<Record<string, string>>>({});
   const specs = useMemo((): readonly ChartSpec[] => {
     let asked: ApiResult<Maps> | null = null;
     const key: ChartTable['key'] = { name: ROW_NAMES[by].slice(0, -1), of: by };
@@ -371,9 +357,8 @@ function SessionMaps({ store, session, other, options, names, rows, found }: Sho
     const load = async (): ApiResult<Maps> => {
       const { api } = session.context;
       const picture = (id: string) => api.heatmap(id, { ...query, x: 'token', y: by, value, ...MAP_PIXELS }); // prettier-ignore
-      const left = await picture(session.id);
+      const [left, right] = await Promise.all([picture(session.id), picture(other)]);
       if (!left.ok) return left;
-      const right = await picture(other);
       if (!right.ok) return right;
       return ok(mapsOf([left.value, right.value], drawn, key, UNIT_OF[value], names));
     };
@@ -404,6 +389,15 @@ function SessionMaps({ store, session, other, options, names, rows, found }: Sho
       spec('difference', 'Difference of the maps', `${names[1]} − ${names[0]}, of the tokens and rows that both have`),
     ]; // prettier-ignore
   }, [rows, found, encodeCompare(options)]);
+  return <Cards store={store} session={session} specs={specs} options={options} />;
+}
+
+// The charts of a comparison, drawn anew when something else is compared.
+function Cards(
+  props: Pick<ShownProps, 'store' | 'session' | 'options'> & { specs: readonly ChartSpec[] },
+) {
+  const { store, session, options, specs } = props;
+  const shown = useSignal<Readonly<Record<string, string>>>({});
   return (
     <>
       {specs.map((spec) => (
