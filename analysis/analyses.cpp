@@ -588,19 +588,6 @@ Analysis expert_caches_row() {
       });
 }
 
-std::vector<Analysis> all_rows() {
-  std::vector<Analysis> rows = {
-      breakdown_row(),    comparison_row(),     compression_row(),
-      conditions_row(),   determinism_row(),    expert_caches_row(),
-      expert_layer_row(), expert_pinning_row(), expert_tokens_row(),
-      experts_row(),      heads_row(),          hot_row(),
-      kv_row(),           pattern_row(),        residency_row(),
-      reuse_row(),        sequentiality_row(),  totals_row(),
-  };
-  std::ranges::sort(rows, {}, [](const Analysis& row) { return std::string_view(row.name); });
-  return rows;
-}
-
 // Whether a field has a row or a number above 0. nullopt: a list of the answer before it has no
 // rows, as a page beyond the last row.
 std::optional<bool> has_any(const fields::Value& in, std::string_view path) {
@@ -621,17 +608,66 @@ std::optional<bool> has_any(const fields::Value& in, std::string_view path) {
   return number != nullptr && *number > 0;
 }
 
-}  // namespace
-
-std::optional<std::string> does_not_apply(const Analysis& row, const SessionInfo& info,
-                                          const fields::Value& answer) {
+// Whether the answer has nothing of what the row needs.
+bool lacks_needs(const Analysis& row, const fields::Value& answer) {
   bool is_known = false;
   for (const auto field : std::views::split(std::string_view(row.needs), ' ')) {
     const auto has = has_any(answer, std::string_view(field));
-    if (has == true) return std::nullopt;
+    if (has == true) return false;
     is_known |= has.has_value();
   }
-  return is_known ? std::optional(row.missing(info)) : std::nullopt;
+  return is_known;
+}
+
+constexpr const char* kMissing = "missing";
+
+// Its answers say why the question does not apply to a session.
+Analysis with_missing(Analysis row) {
+  row.schema.fields.push_back({.name = kMissing,
+                               .meaning = "why the question does not apply to this session",
+                               .schema = {.kind = fields::Schema::Kind::Text},
+                               .optional = true});
+  const auto plain = std::make_shared<const Analysis>(row);
+  row.parse = [plain](const ParameterText& text) {
+    return plain->parse(text).transform([&](Question ask) {
+      return Question(
+          [plain, ask = std::move(ask)](
+              const Subject& subject,
+              const ContinueCheck& keep_going) -> std::expected<fields::Value, TraceError> {
+            auto answer = ask(subject, keep_going);
+            if (!answer || !lacks_needs(*plain, *answer)) return answer;
+            const auto info = subject.reader.info();
+            if (!info) return std::unexpected(info.error());
+            std::get<fields::Record>(answer->of).push_back({kMissing, {plain->missing(*info)}});
+            return answer;
+          });
+    });
+  };
+  return row;
+}
+
+std::vector<Analysis> all_rows() {
+  std::vector<Analysis> rows = {
+      breakdown_row(),    comparison_row(),     compression_row(),
+      conditions_row(),   determinism_row(),    expert_caches_row(),
+      expert_layer_row(), expert_pinning_row(), expert_tokens_row(),
+      experts_row(),      heads_row(),          hot_row(),
+      kv_row(),           pattern_row(),        residency_row(),
+      reuse_row(),        sequentiality_row(),  totals_row(),
+  };
+  for (Analysis& row : rows)
+    if (*row.needs != 0) row = with_missing(std::move(row));
+  std::ranges::sort(rows, {}, [](const Analysis& row) { return std::string_view(row.name); });
+  return rows;
+}
+
+}  // namespace
+
+const std::string* does_not_apply(const fields::Value& answer) {
+  const auto* record = std::get_if<fields::Record>(&answer.of);
+  if (record == nullptr) return nullptr;
+  const auto missing = std::ranges::find(*record, kMissing, &fields::Member::name);
+  return missing == record->end() ? nullptr : std::get_if<std::string>(&missing->value.of);
 }
 
 Subject subject_of(const SessionReader& reader) {

@@ -67,7 +67,8 @@ struct Analysis {
       matches_nothing{};
   // A question about a part that not every model has: the fields of the answer, "steps.layers
   // steps.state_read", of which none has a row or a number above 0 where the model has no such
-  // part. Then `missing` says so in a sentence. Empty: the question is about every session.
+  // part. Then `missing` says so in a sentence, which the answer has in its field "missing", and
+  // `tt` fails with it. Empty: the question is about every session.
   const char* needs = "";
   std::string (*missing)(const SessionInfo&) = nullptr;
 };
@@ -76,9 +77,9 @@ struct Analysis {
 std::span<const Analysis> analyses();
 const Analysis* find_analysis(std::string_view name);  // null: there is none
 
-// Why the question does not apply to the session with this answer, as a sentence; nullopt: it does.
-std::optional<std::string> does_not_apply(const Analysis&, const SessionInfo&,
-                                          const fields::Value& answer);
+// The field "missing" of an answer: why the question does not apply to the session, as a sentence.
+// Null: it does.
+const std::string* does_not_apply(const fields::Value& answer);
 
 // The values of "step=0 by=type". nullopt: not given.
 ParameterText parameter_text(std::string_view values);

@@ -121,9 +121,7 @@ int run(const AnalyzeOptions& options) {
   if (answer && is_empty) return progress.failed(kNothingMatches);
   if (!answer) return progress.failed(answer.error());
   progress.note_missing_accesses(*reader);
-  const auto info = reader->info();
-  if (!info) return progress.failed(info.error());
-  if (const auto why = does_not_apply(*row, *info, *answer)) return progress.failed(*why);
+  if (const std::string* why = does_not_apply(*answer)) return progress.failed(*why);
   progress.end();
   if (damaged_steps > 0) progress.warn(std::format("{} damaged steps were skipped", damaged_steps));
   if (options.json) {

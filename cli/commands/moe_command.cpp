@@ -265,6 +265,11 @@ int run(const MoeOptions& options) {
     return expert_use(session, options.phase, progress.start("counting choices"));
   });
   if (!routers) return progress.failed(routers.error());
+  if (routers->empty()) {
+    const auto info = reader->info();
+    progress.note_missing_accesses(*reader);
+    return info ? progress.failed(no_expert_choices(*info)) : progress.failed(info.error());
+  }
   const std::vector<Bytes> capacities(options.sizes.begin(), options.sizes.end());
   const auto pinning = expert_pinning(*reader, capacities, progress.start("replaying reads"));
   if (!pinning) return progress.failed(pinning.error());
@@ -281,11 +286,6 @@ int run(const MoeOptions& options) {
     }
     json["caches"] = to_json(*caches);
     put_line(text_of(json));
-  } else if (routers->empty()) {
-    const auto info = reader->info();
-    progress.note_missing_accesses(*reader);
-    if (!info) return progress.failed(info.error());
-    return progress.failed(no_expert_choices(*info));
   } else {
     print_routers(*routers);
     print_experts_for(*routers);
