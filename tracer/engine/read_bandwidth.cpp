@@ -11,6 +11,8 @@
 #include <cstring>
 #include <format>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,7 +44,7 @@ class Buffer {
 
 // Several times the last cache, so that little of it is read from there. 0: too little memory.
 std::size_t buffer_bytes() {
-  constexpr std::uint64_t kLeast = 256U << 20, kMost = 1U << 30;
+  constexpr std::uint64_t kLeast = 128U << 20, kMost = 1U << 30;
   const std::uint64_t cache = last_cache_bytes();
   const std::uint64_t bytes = std::clamp(3 * cache, kLeast, kMost);
   const MemoryLimit limit = MemoryLimitReader().read();
@@ -159,7 +161,14 @@ std::optional<std::uint64_t> read_bandwidth(const std::filesystem::path& file, u
     const auto [at, error] = std::from_chars(line.data() + key.size(), end, stored);
     if (error == std::errc() && at == end && stored > 0) return stored;
   }
-  const auto measured = measure_read_bandwidth(threads);
+  // Where the file cannot be written, or other programs are busy, the next model is not worth
+  // another second.
+  static std::mutex mutex;
+  static std::map<unsigned, std::optional<std::uint64_t>> of_process;  // by threads
+  const std::lock_guard lock(mutex);
+  const auto [known, is_new] = of_process.try_emplace(threads);
+  if (is_new) known->second = measure_read_bandwidth(threads);
+  const auto measured = known->second;
   if (!measured) return std::nullopt;
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
