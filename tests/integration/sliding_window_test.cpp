@@ -134,13 +134,15 @@ TEST(SlidingWindow, ConversationReusesEveryTurn) {
     EXPECT_EQ(first.result.reused_tokens, before == 0 ? 0 : before - 1);
     fresh.run(request_of(conversation, 1, false));
     const double rounding = distance(last_logits(traced), last_logits(fresh));
-    EXPECT_LT(rounding, 0.05);
+    // Up to 0.03 with AVX2, 0.07 with AVX-512: each processor rounds differently, and a token for
+    // which two experts have nearly equal scores may get the other one.
+    EXPECT_LT(rounding, 0.1);
 
     // Other tokens in the window make a much larger difference.
     Ids other = conversation;
     std::fill_n(other.end() - 40, 20, 61);
     fresh.run(request_of(other, 1, false));
-    EXPECT_GT(distance(last_logits(traced), last_logits(fresh)), 2 * rounding);
+    EXPECT_GT(distance(last_logits(traced), last_logits(fresh)), 4 * rounding);
 
     const auto answer = traced.run(request_of(conversation, 40, true));
     conversation = joined(std::move(conversation), generated_ids(answer));
