@@ -151,7 +151,7 @@ struct DeterminismTally::Impl {
   }
 
   std::expected<void, TraceError> compare(const StepDecoder& decoder) {
-    const std::size_t accesses = now.derived->accesses.size();
+    const std::uint64_t accesses = touching(decoder);
     ++result.pairs;
     result.accesses += accesses;
     const auto differing = result.differing;
@@ -171,6 +171,19 @@ struct DeterminismTally::Impl {
     result.identical += result.differing == differing;
     result.same_weights += !grew(Cause::Experts) && !grew(Cause::Graph) && !grew(Cause::Unfinished);
     return {};
+  }
+
+  // Accesses of the step `now` that touch bytes.
+  std::uint64_t touching(const StepDecoder& decoder) const {
+    const TemplateOutline& outline = *decoder.outline();
+    std::uint64_t sum = 0;
+    for (const OutlineOp& op : std::span(outline.ops).first(decoder.ran())) {
+      for (const OutlineAccess& access :
+           std::span(outline.accesses).subspan(op.first_access, op.accesses)) {
+        sum += access.unit.v > 0 && (access.rule == kNone || now.parts.of(access.rule).count > 0);
+      }
+    }
+    return sum;
   }
 
   // Two steps of a template with the same number of executed ops differ only in accesses
@@ -218,8 +231,9 @@ struct DeterminismTally::Impl {
   }
 
   void differs(Cause cause, std::uint64_t accesses, std::size_t at) {
-    std::uint64_t& sum = result.differing[static_cast<std::size_t>(cause)];
-    if (sum == 0 && at < now.derived->accesses.size()) {
+    result.differing[static_cast<std::size_t>(cause)] += accesses;
+    const bool is_first = !std::ranges::contains(result.firsts, cause, &FirstDifference::cause);
+    if (is_first && at < now.derived->accesses.size()) {
       const Access& access = now.derived->accesses[at];
       result.firsts.push_back({.step = now.head.id,
                                .before = before.head.id,
@@ -227,7 +241,6 @@ struct DeterminismTally::Impl {
                                .tensor = now.derived->graph->tensor(access.tensor).name,
                                .cause = cause});
     }
-    sum += accesses;
   }
 
   DerivedGraphCache graphs;
@@ -538,7 +551,10 @@ const Fields<Determinism>& fields_of(const Determinism*) {
                "number of pairs that do not differ, or differ only by the causes token and "
                "kv-window",
                &Determinism::same_weights)
-          .add("accesses", "number of accesses compared", &Determinism::accesses)
+          .add("accesses",
+               "number of accesses compared: those of the second token of each pair that touch "
+               "bytes",
+               &Determinism::accesses)
           .add("differing",
                "number of differing accesses by cause. token: another row of a weight, for example "
                "of the token embedding; kv-window: other cells of a cache, or a tensor whose size "

@@ -45,7 +45,7 @@ struct Determinism {
   std::uint64_t identical = 0;  // pairs without any difference
   // Pairs that differ at most by Cause::Token and Cause::KvWindow.
   std::uint64_t same_weights = 0;
-  std::uint64_t accesses = 0;                      // accesses compared
+  std::uint64_t accesses = 0;  // compared: those of the second steps that touch bytes
   std::array<std::uint64_t, kCauses> differing{};  // accesses, by cause
   std::vector<FirstDifference> firsts;             // the first difference of each cause
 };
