@@ -403,7 +403,9 @@ Analysis pattern_row() {
        .summary = "The order in which each token reads the weights, and how accurately this order "
                   "predicts the next read (access_pattern.json)",
        .answer = "The format is described in docs/access-pattern.md",
-       .cost = Cost::AllSteps},
+       .cost = Cost::AllSteps,
+       .needs = pattern_names::kTokenOrder,
+       .missing = [](const SessionInfo&) { return std::string(kNoPattern); }},
       Parameters<NoQuery>(),
       [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
         return recorded_pattern(reader, keep_going);
@@ -416,7 +418,9 @@ Analysis determinism_row() {
        .path = "determinism",
        .summary = "Whether consecutive generated tokens make the same accesses, and why not",
        .answer = "Counts by cause, and the first difference of each cause",
-       .cost = Cost::AllSteps},
+       .cost = Cost::AllSteps,
+       .needs = "pairs",
+       .missing = [](const SessionInfo&) { return std::string(kNoPairs); }},
       Parameters<NoQuery>(),
       [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
         return determinism(reader, keep_going);

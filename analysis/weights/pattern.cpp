@@ -311,9 +311,9 @@ struct PatternTally::Impl {
            .rule = at.rule == kNone ? nullptr : &outline->rules[at.rule],
            .tensor = names.try_emplace(tensor.name, static_cast<std::uint32_t>(names.size()))
                          .first->second,
-           .entry = {.kind = access.extent == Extent::Experts ? PatternEntry::Kind::Routed
-                             : access.extent == Extent::Rows  ? PatternEntry::Kind::Row
-                                                              : PatternEntry::Kind::Fixed,
+           .entry = {.kind = access.extent == Extent::Experts ? ReadKind::Routed
+                             : access.extent == Extent::Rows  ? ReadKind::Row
+                                                              : ReadKind::Fixed,
                      .tensor = tensor.name,
                      .op = access.op,
                      .file = tensor.file,
@@ -341,7 +341,7 @@ struct PatternTally::Impl {
     for_each_read(decoder, [&](const WeightRead& read) {
       PatternEntry& entry = pattern.entries.emplace_back(read.entry);
       entry.parts = static_cast<std::uint32_t>(ranges.size());
-      if (entry.kind == PatternEntry::Kind::Fixed) entry.file = ranges.front();
+      if (entry.kind == ReadKind::Fixed) entry.file = ranges.front();
       tensors.push_back(read.tensor);
     });
     last.resize(tensors.size());
@@ -366,14 +366,14 @@ struct PatternTally::Impl {
       std::size_t found = at;
       while (found < tensors.size() && tensors[found] != read.tensor) ++found;
       if (found == tensors.size()) return;
-      if (pattern.entries[found].kind != PatternEntry::Kind::Fixed) last[found].swap(ranges);
+      if (pattern.entries[found].kind != ReadKind::Fixed) last[found].swap(ranges);
       at = found + 1;
     });
   }
 
   bool predicts(std::size_t at, const FileRange& range) const {
     const PatternEntry& entry = pattern.entries[at];
-    if (entry.kind == PatternEntry::Kind::Fixed) return entry.file == range;
+    if (entry.kind == ReadKind::Fixed) return entry.file == range;
     return std::ranges::find(last[at], range) != last[at].end();
   }
 
@@ -473,20 +473,8 @@ static consteval columns::Enumeration words_of(Cause) {
   return columns::words_to("", Cause::Unfinished);
 }
 
-static const char* to_text(PatternEntry::Kind kind) {
-  switch (kind) {
-    case PatternEntry::Kind::Fixed:
-      return "fixed";
-    case PatternEntry::Kind::Routed:
-      return "routed";
-    case PatternEntry::Kind::Row:
-      return "row";
-  }
-  return "fixed";
-}
-
-static consteval columns::Enumeration words_of(PatternEntry::Kind) {
-  return columns::words_to("", PatternEntry::Kind::Row);
+static consteval columns::Enumeration words_of(ReadKind) {
+  return columns::words_to("", ReadKind::Row);
 }
 
 static const Fields<FirstDifference>& fields_of(const FirstDifference*) {
@@ -502,9 +490,9 @@ static const Fields<FirstDifference>& fields_of(const FirstDifference*) {
 
 static const Fields<ModelFile>& fields_of(const ModelFile*) {
   static const auto fields = Fields<ModelFile>()
-                                 .add("path", "", &ModelFile::path)
-                                 .add("size", "", &ModelFile::size, {.unit = "bytes"})
-                                 .add("header_hash", "", &ModelFile::header_hash);
+                                 .add(pattern_names::kPath, "", &ModelFile::path)
+                                 .add(pattern_names::kSize, "", &ModelFile::size, {.unit = "bytes"})
+                                 .add(pattern_names::kHeaderHash, "", &ModelFile::header_hash);
   return fields;
 }
 
@@ -525,18 +513,21 @@ static const Fields<PatternEntry>& fields_of(const PatternEntry*) {
   static const auto fields =
       Fields<PatternEntry>()
           .add("tensor_name", "", &PatternEntry::tensor)
-          .add("kind", "", &PatternEntry::kind)
-          .add("op", "the op of the graph of a token that reads it", &PatternEntry::op)
-          .add("file_index", "", [](const PatternEntry& entry) { return entry.file.file; })
-          .add("file_offset", "", [](const PatternEntry& entry) { return entry.file.offset; },
-               {.unit = "bytes"})
-          .add("size_bytes", "parts x part_bytes",
+          .add(pattern_names::kKind, "", &PatternEntry::kind)
+          .add(pattern_names::kOp, "the op of the graph of a token that reads it",
+               &PatternEntry::op)
+          .add(pattern_names::kModelFile, "",
+               [](const PatternEntry& entry) { return entry.file.file; })
+          .add(pattern_names::kFileOffset, "",
+               [](const PatternEntry& entry) { return entry.file.offset; }, {.unit = "bytes"})
+          .add(pattern_names::kSizeBytes, "parts x part_bytes",
                [](const PatternEntry& entry) { return entry.part_bytes.v * entry.parts; },
                {.unit = "bytes"})
-          .add("parts", "", &PatternEntry::parts)
-          .add("part_bytes", "", &PatternEntry::part_bytes)
-          .add("tensor_bytes", "", [](const PatternEntry& entry) { return entry.file.length; },
-               {.unit = "bytes"})
+          .add(pattern_names::kParts, "", &PatternEntry::parts)
+          .add(pattern_names::kPartBytes, "", &PatternEntry::part_bytes)
+          .add(pattern_names::kFileBytes,
+               "length of the data at file_offset; of routed and row entries the whole tensor",
+               [](const PatternEntry& entry) { return entry.file.length; }, {.unit = "bytes"})
           .add("layer_id", "", &PatternEntry::layer)
           .add("component", "", &PatternEntry::component);
   return fields;
@@ -574,12 +565,14 @@ const Fields<Determinism>& fields_of(const Determinism*) {
 const Fields<RecordedPattern>& fields_of(const RecordedPattern*) {
   static const auto fields =
       Fields<RecordedPattern>("AccessPattern")
-          .add("version", "of the format", [](const RecordedPattern&) { return 1U; })
+          .add(pattern_names::kVersionName, "of the format",
+               [](const RecordedPattern&) { return pattern_names::kVersion; })
           .add("session", "", [](const RecordedPattern& of) { return of.session.id; })
-          .add("model_files", "", [](const RecordedPattern& of) { return of.session.model_files; })
+          .add(pattern_names::kModelFiles, "",
+               [](const RecordedPattern& of) { return of.session.model_files; })
           .add("prediction", "", [](const RecordedPattern& of) { return of.pattern.prediction; })
           .add("determinism", "", &RecordedPattern::determinism)
-          .add("per_token_pattern", "empty if no generated token with accesses was recorded",
+          .add(pattern_names::kTokenOrder, "empty if no generated token with accesses was recorded",
                [](const RecordedPattern& of) { return of.pattern.entries; });
   return fields;
 }

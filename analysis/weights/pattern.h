@@ -17,6 +17,7 @@
 #include "analysis/index/step_decoder.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/memory/pattern_names.h"
 
 namespace tt {
 
@@ -70,12 +71,9 @@ std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
 
 // One read of a weight in the pattern of a token.
 struct PatternEntry {
-  enum class Kind : std::uint8_t {
-    Fixed,   // the same bytes for each token
-    Routed,  // `parts` slices of `file`, `part_bytes` each, chosen by the router
-    Row      // `parts` rows of `file`, selected by the token
-  };
-  Kind kind = Kind::Fixed;
+  // Routed: `parts` slices of `file`, `part_bytes` each, chosen by the router. Row: `parts` rows of
+  // `file`, selected by the token.
+  ReadKind kind = ReadKind::Fixed;
   std::string tensor;
   OpId op;           // that reads it, in the graph of a token
   FileRange file;    // Fixed: the range that is read; else the complete tensor
@@ -97,6 +95,14 @@ struct Prediction {
     return reads == 0 ? 0 : static_cast<double>(right) / static_cast<double>(reads);
   }
 };
+
+// For a session in which nothing can be compared, or learned.
+inline constexpr const char* kNoPairs =
+    "The session has no two generated tokens to compare. Record a model that generates text, and "
+    "more than one token.";
+inline constexpr const char* kNoPattern =
+    "The session has no generated token with accesses, so there is no pattern. Record a model that "
+    "generates text, and more than one token, at the level detailed.";
 
 struct AccessPattern {
   std::vector<PatternEntry> entries;  // in op order

@@ -40,8 +40,7 @@ void print_summary(const AccessPattern& pattern, const Determinism& same) {
                escape_control_chars(first.tensor));
   }
   std::uint64_t routed = 0;
-  for (const PatternEntry& entry : pattern.entries)
-    routed += entry.kind == PatternEntry::Kind::Routed;
+  for (const PatternEntry& entry : pattern.entries) routed += entry.kind == ReadKind::Routed;
   print_line("{} per token, {} of them selected by routers",
              counted(pattern.entries.size(), "weight read"), routed);
   const Prediction& prediction = pattern.prediction;
@@ -69,12 +68,7 @@ int run(const PatternOptions& options) {
   });
   if (!found) return progress.failed(found.error());
   const AccessPattern& pattern = found->pattern;
-  if (pattern.entries.empty()) {
-    return progress.failed(
-        options.file +
-        ": no generated token has recorded accesses, so there is no pattern. Record "
-        "more than one token at level detailed.");
-  }
+  if (pattern.entries.empty()) return progress.failed(kNoPattern);
   progress.end();
   const std::string json = text_of(to_json(*found)) + '\n';
   if (to_file) {

@@ -30,9 +30,8 @@ TEST(PatternCommand, PredictsReadsOfDenseModel) {
   for (const json& entry : entries) {
     for (const char* key : {"tensor_name", "file_offset", "size_bytes", "layer_id", "component"})
       EXPECT_TRUE(entry.contains(key)) << key;
-    EXPECT_LE(
-        entry["file_offset"].get<std::uint64_t>() + entry["tensor_bytes"].get<std::uint64_t>(),
-        pattern["model_files"][0]["size"].get<std::uint64_t>());
+    EXPECT_LE(entry["file_offset"].get<std::uint64_t>() + entry["file_bytes"].get<std::uint64_t>(),
+              pattern["model_files"][0]["size"].get<std::uint64_t>());
   }
   EXPECT_EQ(entries.front()["tensor_name"], "token_embd.weight");
   EXPECT_EQ(entries.front()["kind"], "row");
@@ -53,7 +52,7 @@ TEST(PatternCommand, MoeModelHasRoutedEntries) {
     if (entry["kind"] != "routed") continue;
     ++routed;
     EXPECT_EQ(entry["component"], "moe");
-    EXPECT_LT(entry["size_bytes"], entry["tensor_bytes"]);
+    EXPECT_LT(entry["size_bytes"], entry["file_bytes"]);
   }
   EXPECT_GT(routed, 0U);
 }

@@ -9,39 +9,36 @@
 
 #include "tracer/format/file/input_file.h"
 #include "tracer/format/file/replace_file.h"
+#include "tracer/memory/pattern_names.h"
 
 namespace tt {
 
 namespace {
 
 using nlohmann::json;
+using namespace pattern_names;
 
-constexpr std::array kOrderNames = {"per_token_pattern", "prompt_pattern"};
-constexpr const char* kFixed = "fixed";
-constexpr const char* kRouted = "routed";
-constexpr const char* kRow = "row";
+constexpr std::array kOrderNames = {kTokenOrder, kPromptOrder};
 
-json entry_of(const char* kind, const WeightRange& range, std::uint64_t part_bytes,
+json entry_of(ReadKind kind, const WeightRange& range, std::uint64_t part_bytes,
               std::uint32_t parts) {
-  return {{"kind", kind},
-          {"file_index", range.file.file},
-          {"file_offset", range.file.offset},
-          {"tensor_bytes", range.file.length},
-          {"part_bytes", part_bytes},
-          {"parts", parts},
-          {"size_bytes", part_bytes * parts}};
+  return {{kKind, to_text(kind)},           {kModelFile, range.file.file},
+          {kFileOffset, range.file.offset}, {kFileBytes, range.file.length},
+          {kPartBytes, part_bytes},         {kParts, parts},
+          {kSizeBytes, part_bytes * parts}};
 }
 
 json entries_of(const WeightOrder& order) {
   json entries = json::array();
-  for (const WeightRange& range : order.lookup) entries.push_back(entry_of(kRow, range, 0, 0));
+  for (const WeightRange& range : order.lookup)
+    entries.push_back(entry_of(ReadKind::Row, range, 0, 0));
   for (const WeightUse& use : order.weights) {
-    entries.push_back(entry_of(kFixed, use.range, use.range.file.length, 1));
-    entries.back()["op"] = use.op.v;
+    entries.push_back(entry_of(ReadKind::Fixed, use.range, use.range.file.length, 1));
+    entries.back()[kOp] = use.op.v;
   }
   for (const ExpertUse& use : order.experts) {
-    entries.push_back(entry_of(kRouted, use.range, use.slice, use.per_token));
-    entries.back()["op"] = use.op.v;
+    entries.push_back(entry_of(ReadKind::Routed, use.range, use.slice, use.per_token));
+    entries.back()[kOp] = use.op.v;
   }
   return entries;
 }
@@ -54,9 +51,13 @@ class PatternReader {
 
   // An error message, or nothing.
   std::optional<std::string> read(const json& document, StoredPattern& pattern) const {
-    if (!document.is_object() || document.value("version", json()) != 1)
-      return damaged("it is not an access pattern of version 1");
-    if (const json files = document.value("model_files", json()); !same_model(files)) {
+    const json version = document.is_object() ? document.value(kVersionName, json()) : json();
+    if (version == 1)
+      return "is of version 1, which earlier versions of tensor-trace wrote (write it again: tt "
+             "pattern FILE -o access_pattern.json)";
+    if (version != kVersion)
+      return damaged(std::format("it is not an access pattern of version {}", kVersion));
+    if (const json files = document.value(kModelFiles, json()); !same_model(files)) {
       return "is of another model: the size or the header of the model file differs";
     }
     for (std::size_t kind = 0; kind < kOrderNames.size(); ++kind) {
@@ -81,8 +82,8 @@ class PatternReader {
     if (!files.is_array() || files.size() != files_.size()) return false;
     for (std::size_t i = 0; i < files.size(); ++i) {
       const json& file = files[i];
-      if (!file.is_object() || file.value("size", json()) != files_[i].size ||
-          file.value("header_hash", json()) != files_[i].header_hash)
+      if (!file.is_object() || file.value(kSize, json()) != files_[i].size ||
+          file.value(kHeaderHash, json()) != files_[i].header_hash)
         return false;
     }
     return true;
@@ -104,20 +105,20 @@ class PatternReader {
   bool add(const json& entry, WeightOrder& order) const {
     WeightRange range;
     FileRange& file = range.file;
-    if (!entry.is_object() || !whole(entry, "file_index", file.file) ||
-        !whole(entry, "file_offset", file.offset) || !whole(entry, "tensor_bytes", file.length))
+    if (!entry.is_object() || !whole(entry, kModelFile, file.file) ||
+        !whole(entry, kFileOffset, file.offset) || !whole(entry, kFileBytes, file.length))
       return false;
     if (file.file >= files_.size() || file.length == 0) return false;
     const std::uint64_t size = files_[file.file].size;
     if (file.offset > size || file.length > size - file.offset) return false;
-    const json kind = entry.value("kind", json());
-    if (kind == kRow) {
+    const json kind = entry.value(kKind, json());
+    if (kind == to_text(ReadKind::Row)) {
       order.lookup.push_back(range);
       return true;
     }
     OpId op;
-    if (!whole(entry, "op", op.v)) return false;
-    if (kind == kFixed) {
+    if (!whole(entry, kOp, op.v)) return false;
+    if (kind == to_text(ReadKind::Fixed)) {
       const bool in_order = order.weights.empty() || order.weights.back().op <= op;
       order.weights.push_back({.range = range, .op = op});
       return in_order;
@@ -126,8 +127,8 @@ class PatternReader {
     use.range = range;
     use.op = op;
     use.tokens = 1;
-    if (kind != kRouted || !whole(entry, "part_bytes", use.slice) ||
-        !whole(entry, "parts", use.per_token) || use.slice == 0 || use.slice > file.length)
+    if (kind != to_text(ReadKind::Routed) || !whole(entry, kPartBytes, use.slice) ||
+        !whole(entry, kParts, use.per_token) || use.slice == 0 || use.slice > file.length)
       return false;
     use.stride = use.slice;
     use.experts = static_cast<std::uint32_t>(file.length / use.slice);
@@ -143,9 +144,9 @@ class PatternReader {
 std::string pattern_text(const StoredPattern& pattern, std::span<const ModelFile> files) {
   json list = json::array();
   for (const ModelFile& file : files)
-    list.push_back({{"path", file.path}, {"size", file.size}, {"header_hash", file.header_hash}});
-  json document = {{"version", 1},
-                   {"model_files", std::move(list)},
+    list.push_back({{kPath, file.path}, {kSize, file.size}, {kHeaderHash, file.header_hash}});
+  json document = {{kVersionName, kVersion},
+                   {kModelFiles, std::move(list)},
                    {"window_seconds", pattern.window_seconds},
                    {"disk_bytes_per_second", pattern.disk_bytes_per_second},
                    {"fault_bytes_per_second", pattern.fault_bytes_per_second}};

@@ -159,7 +159,7 @@ double expect_pattern(const SessionReader& reader) {
   for (std::size_t i = 0; i < std::min(pattern.size(), found->entries.size()); ++i) {
     EXPECT_EQ(found->entries[i].tensor, pattern[i].tensor);
     EXPECT_EQ(found->entries[i].parts, pattern[i].last.size());
-    EXPECT_EQ(found->entries[i].kind == PatternEntry::Kind::Fixed, pattern[i].fixed);
+    EXPECT_EQ(found->entries[i].kind == ReadKind::Fixed, pattern[i].fixed);
   }
   std::uint64_t reads = 0, right = 0, bytes = 0;
   for (std::size_t s = learned; s < steps.size(); ++s) {

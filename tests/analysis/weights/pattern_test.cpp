@@ -66,7 +66,7 @@ TEST(AccessPattern, LearnsFromFirstHalfAndTestsOnSecond) {
   const auto pattern = access_pattern(*reader);
   ASSERT_TRUE(pattern.has_value());
   ASSERT_EQ(pattern->entries.size(), 5U);
-  using Kind = PatternEntry::Kind;
+  using Kind = ReadKind;
   EXPECT_EQ(pattern->entries[0], (PatternEntry{.kind = Kind::Row,
                                                .tensor = "token_embd.weight",
                                                .op = OpId{0},

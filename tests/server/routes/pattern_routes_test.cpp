@@ -44,18 +44,18 @@ TEST(PatternRoutes, ReuseForBothGrainsAndAnySizes) {
 TEST(PatternRoutes, PatternMatchesCommandLineOutput) {
   PatternServer server;
   const json pattern = server.ask("pattern").body;
-  EXPECT_EQ(pattern["version"], 1);
+  EXPECT_EQ(pattern["version"], 2);
   EXPECT_EQ(pattern["session"], "small");
   ASSERT_EQ(pattern["per_token_pattern"].size(), 5U);
   EXPECT_EQ(pattern["per_token_pattern"][2], (json{{"tensor_name", "blk.0.attn_q.weight"},
                                                    {"kind", "fixed"},
                                                    {"op", 2},
-                                                   {"file_index", 0},
+                                                   {"model_file", 0},
                                                    {"file_offset", 3000},
                                                    {"size_bytes", 256},
                                                    {"parts", 1},
                                                    {"part_bytes", 256},
-                                                   {"tensor_bytes", 256},
+                                                   {"file_bytes", 256},
                                                    {"layer_id", 0},
                                                    {"component", "attention"}}));
   EXPECT_EQ(pattern["prediction"]["accuracy"], 1.0);

@@ -92,7 +92,7 @@ TEST(StoredPattern, DamageIsFound) {
   // The entries: what is looked up, then whole reads, then experts.
   const std::string read = "/per_token_pattern/1", experts = "/per_token_pattern/4";
   for (const auto& [pointer, value] :
-       std::vector<std::pair<std::string, json>>{{"/version", 2},
+       std::vector<std::pair<std::string, json>>{{"/version", 3},
                                                  {"/window_seconds", -1},
                                                  {"/disk_bytes_per_second", "fast"},
                                                  {"/prompt_pattern", 7},
@@ -100,11 +100,11 @@ TEST(StoredPattern, DamageIsFound) {
                                                  {read, nullptr},
                                                  {read + "/kind", "whole"},
                                                  {read + "/kind", 1},
-                                                 {read + "/file_index", 2},
+                                                 {read + "/model_file", 2},
                                                  {read + "/file_offset", 9900},
                                                  {read + "/file_offset", 1.5},
-                                                 {read + "/tensor_bytes", 18446744073709551615U},
-                                                 {read + "/tensor_bytes", 0},
+                                                 {read + "/file_bytes", 18446744073709551615U},
+                                                 {read + "/file_bytes", 0},
                                                  {read + "/op", 99'999},
                                                  {read + "/op", -1},
                                                  {read + "/op", 4294967296U},
@@ -112,6 +112,11 @@ TEST(StoredPattern, DamageIsFound) {
                                                  {experts + "/part_bytes", 0},
                                                  {experts + "/parts", "2"}})
     damaged(pointer, value);
+  json old = json::parse(text);
+  old["version"] = 1;
+  const auto of_old = parse_pattern(old.dump(), two_files());
+  ASSERT_FALSE(of_old.has_value());
+  EXPECT_TRUE(of_old.error().contains("tt pattern")) << of_old.error();
   json without_op = json::parse(text);
   without_op["per_token_pattern"][1].erase("op");
   EXPECT_FALSE(parse_pattern(without_op.dump(), two_files()).has_value());
