@@ -279,6 +279,7 @@ void AttachedContext::add_tokens(const GraphTemplate& graph, Step& step) {
                         .reused = false,
                         .text = vocabulary_ ? vocabulary_->piece(id) : ""});
       generated_ += generated ? 1 : 0;
+      uncommitted_.generated += generated ? 1 : 0;
     }
     begin = end;
   }
@@ -362,10 +363,21 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
   of_step.count = of_step.faults.size();
   if (of_step.count > 0 && writing()) keep(writer_->add_faults(of_step, step.begin));
   ++next_step_;
+  ++uncommitted_.steps;
+  uncommitted_.tokens += step.n_tokens;
 }
 
+// An error takes back the steps since the last commit.
 void AttachedContext::commit() {
   if (writing()) keep(writer_->commit());
+  const Written steps = std::exchange(uncommitted_, {});
+  if (writing()) {
+    written_.steps += steps.steps;
+    written_.tokens += steps.tokens;
+    written_.generated += steps.generated;
+  } else {
+    losses_.steps_not_written += steps.steps;
+  }
 }
 
 void AttachedContext::finish(SessionState state, const std::string& error, std::uint64_t steps_lost,

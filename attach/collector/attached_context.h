@@ -49,9 +49,10 @@ class AttachedContext {
 
   const std::filesystem::path& file() const { return file_; }
   const std::string& model() const { return model_; }
-  std::uint32_t steps() const { return next_step_; }
-  std::uint32_t tokens() const { return next_token_; }
-  std::uint32_t generated() const { return generated_; }
+  struct Written {
+    std::uint32_t steps = 0, tokens = 0, generated = 0;
+  };
+  const Written& written() const { return written_; }  // and committed
   const LossCounters& losses() const { return losses_; }
   const std::string& error() const { return error_; }  // the first one of the file
 
@@ -69,7 +70,6 @@ class AttachedContext {
   void find_model(const ProgramFacts& program, const RawGraph& graph);
   void describe(const ProgramFacts& program);
   void add_tokens(const GraphTemplate& graph, Step& step);
-  Phase phase_of(const GraphTemplate& graph, const Step& step);
   void take_conditions(const StepRecord& record, Step& step);
   void keep(std::expected<void, TraceError> done);
   bool writing() const { return writer_ != nullptr && error_.empty(); }
@@ -85,7 +85,7 @@ class AttachedContext {
   std::map<std::uint32_t, Known> graphs_;  // by the program's number
   std::uint32_t templates_ = 0, allocations_ = 0;
   std::uint32_t next_step_ = 0, next_token_ = 0, generated_ = 0;
-  std::int64_t last_end_ = 0;
+  Written written_, uncommitted_;
   std::optional<StepRecord> last_record_;
   OffsetCoverage coverage_;
   BufferSizes buffers_;

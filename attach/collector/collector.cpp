@@ -152,7 +152,8 @@ void Collector::handle_graph(Process& process, const ListedGraph& graph) {
       facts.library = library->second;
     auto created = AttachedContext::create(output_, facts, graph);
     if (!created) {
-      if (!std::exchange(process.warned, true)) message_(created.error());
+      if (!std::exchange(process.warned, true))
+        message_("The program continues and is not recorded: " + created.error());
       process.contexts.erase(graph.head.scheduler);
       return;
     }
@@ -171,9 +172,7 @@ void Collector::end(Process& process, std::uint64_t scheduler, SessionState stat
                        .model = context.model(),
                        .pid = process.facts.pid,
                        .context = process.numbers[scheduler],
-                       .steps = context.steps(),
-                       .tokens = context.tokens(),
-                       .generated = context.generated(),
+                       .written = context.written(),
                        .losses = context.losses(),
                        .error = context.error()});
   process.contexts.erase(found);

@@ -22,7 +22,8 @@ struct RecordedContext {
   std::filesystem::path file;
   std::string model;  // file name; empty: not found
   std::int64_t pid = 0;
-  std::uint32_t context = 0, steps = 0, tokens = 0, generated = 0;
+  std::uint32_t context = 0;
+  AttachedContext::Written written;
   LossCounters losses;
   std::string error;
 };

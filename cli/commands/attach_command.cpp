@@ -42,8 +42,8 @@ void say(const std::string& text) { print_message("tt attach: {}", text); }
 
 void print_context(const attach::RecordedContext& context) {
   print_message("{}: {}, {}, {} generated, model {} (process {}, context {})",
-                context.file.string(), counted(context.steps, "step"),
-                counted(context.tokens, "token"), context.generated,
+                context.file.string(), counted(context.written.steps, "step"),
+                counted(context.written.tokens, "token"), context.written.generated,
                 context.model.empty() ? "not found" : context.model, context.pid, context.context);
   if (!context.error.empty()) say(context.error);
   const LossCounters& losses = context.losses;

@@ -19,6 +19,7 @@
 #include "analysis/report/validation.h"
 #include "tests/cli/tt_program.h"
 #include "tests/support/models/arch_model.h"
+#include "tests/support/small_disk.h"
 #include "tests/support/wait.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -429,6 +430,51 @@ TEST_F(Attach, FullRingLosesTimesAndKeepsTokens) {
   const auto validation = validate(sessions()[0]);
   EXPECT_EQ(validation->verdict(),
             std::format("valid, times of {} steps missing", losses.steps_without_times));
+}
+
+// The steps before the error are in the file, and it says how many are missing.
+TEST_F(Attach, DiskThatBecomesFullCountsTheStepsAfterIt) {
+  make_model("small");
+  const test::SmallDisk disk(1);
+  ASSERT_EQ(disk.problem(), "");
+  fs::create_directory_symlink(disk.path(), folder / "traces");
+  constexpr int kTokens = 400;
+  const Result without = plain(long_completion(kTokens));
+  ASSERT_EQ(without.code, 0) << without.err;
+  const Result with = attached(long_completion(kTokens));
+  EXPECT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(with.out, without.out);
+  EXPECT_TRUE(with.err.contains("full")) << with.err;
+  ASSERT_EQ(sessions().size(), 1U);
+  const SessionReader reader = open(sessions()[0]);
+  EXPECT_EQ(reader.info()->state, SessionState::Failed);
+  const std::uint32_t steps = *reader.step_count();
+  EXPECT_GT(steps, 0U);
+  EXPECT_GT(reader.losses()->steps_not_written, 0U);
+  EXPECT_EQ(steps + reader.losses()->steps_not_written, std::uint64_t{kTokens});
+  EXPECT_TRUE(with.err.contains(std::format(": {} steps, ", steps))) << with.err;
+}
+
+TEST_F(Attach, FullDiskIsSaidOnceAndTheProgramContinues) {
+  make_model("small");
+  const test::SmallDisk disk(1);
+  ASSERT_EQ(disk.problem(), "");
+  fs::create_directory_symlink(disk.path(), folder / "traces");
+  for (std::ofstream filler(disk / "filler", std::ios::binary); filler;)
+    filler << std::string(4096, 'x') << std::flush;
+  const Result without = plain(long_completion(20));
+  const Result with = attached(long_completion(20));
+  EXPECT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(with.out, without.out);
+  EXPECT_TRUE(sessions().empty());
+  const std::size_t said = with.err.find("tt attach: ");
+  ASSERT_NE(said, std::string::npos) << with.err;
+  EXPECT_EQ(with.err.find("tt attach: ", said + 1), std::string::npos) << with.err;
+  EXPECT_TRUE(with.err.substr(said).starts_with(
+      "tt attach: The program continues and is not recorded: the disk that holds "))
+      << with.err;
+  EXPECT_EQ(std::distance(fs::directory_iterator(disk.path()), {}), 1) << "no partial file";
+  EXPECT_NE(attached("llama-completion -m absent.gguf").code, 0) << "its own exit status";
 }
 
 // ---------------------------------------------------------------- llama-server
