@@ -368,8 +368,10 @@ TT_EXPORT int ggml_backend_sched_graph_compute_async(void* scheduler, void* grap
   const int64_t begin = now_ns();
   Scheduler* s = start(scheduler, reinterpret_cast<void*>(compute));
   if (s == nullptr || !begin_step(*s, graph)) return compute(scheduler, graph);
+  ring.count_running(1);
   const int status = compute(scheduler, graph);
   end_step(*s, begin, status != 0, ring, graph_count, lock, unlock);
+  ring.count_running(-1);
   return status;
 }
 

@@ -133,6 +133,11 @@ bool Ring::write_text(RecordKind kind, const char* text) {
   return written;
 }
 
+void Ring::count_running(int steps) {
+  if (header_ == nullptr) return;  // forked meanwhile
+  __atomic_fetch_add(&header_->running, static_cast<uint64_t>(steps), __ATOMIC_RELEASE);
+}
+
 void Ring::count_lost_step() { __atomic_fetch_add(&header_->steps_lost, 1, __ATOMIC_RELAXED); }
 
 }  // namespace tt::attach

@@ -46,6 +46,8 @@ class Ring {
   bool write(RecordKind kind, const Part* parts, size_t count);
   bool write_text(RecordKind kind, const char* text);
   void count_lost_step();
+  // A step begins (1), or its record was written (-1). Any thread.
+  void count_running(int steps);
 
  private:
   void put(uint64_t at, const void* data, size_t bytes);

@@ -11,7 +11,7 @@
 namespace tt::attach {
 
 inline constexpr std::uint32_t kRingMagic = 0x72747474;  // "tttr"
-inline constexpr std::uint32_t kRingVersion = 1;
+inline constexpr std::uint32_t kRingVersion = 2;
 inline constexpr char kFolderVariable[] = "TT_ATTACH_RINGS";  // the collector's folder for rings
 inline constexpr char kCapacityVariable[] = "TT_ATTACH_RING_BYTES";
 inline constexpr char kPausedVariable[] = "TT_ATTACH_PAUSED";  // set: the ring begins paused
@@ -24,6 +24,7 @@ struct RingHeader {
   // Written by the collector: not 0 stops and 0 continues the recording.
   std::uint64_t paused = 0;
   std::uint64_t steps_lost = 0;  // did not fit, not even their tokens
+  std::uint64_t running = 0;     // steps that are recorded and have not ended
   alignas(64) std::uint64_t head = 0;
   alignas(64) std::uint64_t tail = 0;
 };

@@ -33,10 +33,6 @@ std::int64_t now_ns(clockid_t clock) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// A draft has fewer tokens than this; a longer run with outputs is a prompt whose outputs are asked
-// for.
-constexpr std::size_t kMaxChecked = 64;
-
 bool is_weight(const RawGraph& graph, const RawTensor& tensor) {
   return tensor.buffer != kNone && tensor.view_of == kNone && tensor.op == "NONE" &&
          graph.buffers[tensor.buffer].usage == RawBuffer::Usage::Weights;
@@ -91,32 +87,29 @@ bool has_draft(const std::vector<std::string>& command) {
 }
 
 // The program was told to use this file for drafts.
-bool is_draft(const std::vector<std::string>& command, const fs::path& model) {
+bool is_draft_model(const std::vector<std::string>& command, const fs::path& model) {
   const auto option = std::ranges::find_if(command, is_draft_option);
   std::error_code none;
   return option != command.end() && option + 1 != command.end() &&
          fs::equivalent(*(option + 1), model, none);
 }
 
-const std::vector<std::int64_t>* ints_of(const GraphTemplate& graph, const Step& step,
+const std::vector<std::int64_t>* ints_of(const GraphTemplate& graph, const RunStep& step,
+                                         const std::map<std::uint32_t, std::uint32_t>& slots,
                                          SlotKind kind) {
-  for (std::size_t i = 0; i < graph.slots.size() && i < step.slots.size(); ++i)
-    if (graph.slots[i].kind == kind && !step.slots[i].ints.empty()) return &step.slots[i].ints;
+  for (const CopiedList& list : step.lists) {
+    const auto slot = slots.find(list.tensor);
+    if (slot != slots.end() && graph.slots[slot->second].kind == kind && !list.values.ints.empty())
+      return &list.values.ints;
+  }
   return nullptr;
 }
 
 }  // namespace
 
-std::expected<std::unique_ptr<AttachedContext>, std::string> AttachedContext::create(
-    const fs::path& folder, const ProgramFacts& program, const ListedGraph& graph) {
-  std::unique_ptr<AttachedContext> context(new AttachedContext);
-  context->find_model(program, graph.graph);
-  context->describe(program);
-  context->file_ = folder / (context->info_.id + ".ttrace");
-  auto writer = SessionWriter::create(context->file_, context->info_);
-  if (!writer) return std::unexpected(writer.error().message);
-  context->writer_ = *std::move(writer);
-  return context;
+AttachedContext::AttachedContext(const ProgramFacts& program, const ListedGraph& graph) {
+  find_model(program, graph.graph);
+  describe(program);
 }
 
 void AttachedContext::find_model(const ProgramFacts& program, const RawGraph& graph) {
@@ -150,11 +143,8 @@ void AttachedContext::find_model(const ProgramFacts& program, const RawGraph& gr
 }
 
 void AttachedContext::describe(const ProgramFacts& program) {
-  const std::int64_t utc = now_ns(CLOCK_REALTIME);
-  epoch_ns_ = now_ns(CLOCK_MONOTONIC);
   info_.id = new_session_id();
   info_.title = text_of(program.command);
-  info_.start_utc_ns = utc;
   info_.level = Level::Detailed;
   info_.model_files = index_.files();
   info_.n_layers = number_of(index_, "block_count");
@@ -182,8 +172,10 @@ void AttachedContext::describe(const ProgramFacts& program) {
   add("attach.command", text_of(program.command));
   add("attach.pid", std::to_string(program.pid));
   add("attach.context", std::to_string(program.context));
-  if (has_draft(program.command) && !index_.files().empty())
-    add("attach.role", is_draft(program.command, index_.files().front().path) ? "draft" : "target");
+  if (has_draft(program.command) && !index_.files().empty()) {
+    draft_ = is_draft_model(program.command, index_.files().front().path);
+    add("attach.role", draft_ ? "draft" : "target");
+  }
   const fs::path model = index_.files().empty() ? "." : index_.files().front().path;
   for (auto& [name, value] : host_facts(model)) {
     if (!name.starts_with("library.") && name != "host.devices") add(name, value);
@@ -193,8 +185,8 @@ void AttachedContext::describe(const ProgramFacts& program) {
   add("trace.faults", program.faults);
 }
 
-void AttachedContext::keep(std::expected<void, TraceError> done) {
-  if (!done && error_.empty()) error_ = done.error().message;
+void AttachedContext::Session::keep(std::expected<void, TraceError> done) {
+  if (!done && error.empty()) error = done.error().message;
 }
 
 void AttachedContext::add(const ListedGraph& listed) {
@@ -210,116 +202,174 @@ void AttachedContext::add(const ListedGraph& listed) {
   for (const RawTensor& tensor : listed.graph.tensors) known.addresses.push_back(tensor.address);
   for (std::uint32_t s = 0; s < built.graph.slots.size(); ++s)
     known.slots.emplace(built.graph.slots[s].tensor.v, s);
+  known.has_cache = std::ranges::any_of(
+      built.graph.tensors, [](const Tensor& tensor) { return tensor.kind == TensorKind::Kv; });
   // The same template at other addresses, or the same allocation.
   for (const auto& [number, other] : graphs_) {
     if (other.graph->fingerprint != built.graph.fingerprint || *other.graph != built.graph)
       continue;
     known.graph = other.graph;
-    known.id = other.id;
     if (other.addresses != known.addresses) continue;
     known.allocation = other.allocation;
-    known.in_file = other.in_file;
     break;
   }
-  if (known.graph == nullptr) {
+  if (known.graph == nullptr)
     known.graph = std::make_shared<const GraphTemplate>(std::move(built.graph));
-    known.id = TemplateId{++templates_};
-    if (writing()) keep(writer_->add_template(known.id, *known.graph));
-  }
-  if (!known.in_file) {
-    known.allocation = AllocationId{++allocations_};
-    if (writing())
-      keep(writer_->add_allocation(
-          {.id = known.allocation, .graph = known.id, .addresses = known.addresses}));
-    known.in_file = true;
-  }
+  if (known.allocation == 0) known.allocation = ++allocations_;
   graphs_.insert_or_assign(listed.head.graph, std::move(known));
 }
 
-// A run of consecutive positions is a part of one sequence. One token, or several that all have an
-// output (a checked draft), follow earlier output; the others are a prompt.
-void AttachedContext::add_tokens(const GraphTemplate& graph, Step& step) {
-  const auto* ids = ints_of(graph, step, SlotKind::TokenIds);
-  if (ids == nullptr) return;
-  const auto* positions = ints_of(graph, step, SlotKind::Positions);
-  const auto* outputs = ints_of(graph, step, SlotKind::OutputIds);
-  const std::size_t count = ids->size();
-  std::vector<bool> has_output(count, outputs == nullptr);
+const AttachedContext::Known* AttachedContext::graph_of(const RunStep& step) const {
+  const auto found = graphs_.find(step.head.graph);
+  return found == graphs_.end() ? nullptr : &found->second;
+}
+
+StepTokens AttachedContext::tokens_of(const RunStep& step, const Known& known) const {
+  const auto ints = [&](SlotKind kind) { return ints_of(*known.graph, step, known.slots, kind); };
+  StepTokens tokens{.ids = ints(SlotKind::TokenIds), .batch = {}, .runs = {}};
+  if (tokens.ids == nullptr) return tokens;
+  const auto* positions = ints(SlotKind::Positions);
+  const auto* outputs = ints(SlotKind::OutputIds);
+  // A recurrent model reads no positions: then the context is taken for one sequence.
+  const std::int32_t first = known.has_cache ? evaluated_ : 0;
+  for (std::size_t i = 0; i < tokens.ids->size(); ++i)
+    tokens.batch.push_back({.position = positions != nullptr && i < positions->size()
+                                            ? static_cast<std::int32_t>((*positions)[i])
+                                            : first + static_cast<std::int32_t>(i),
+                            .output = outputs == nullptr});
   if (outputs != nullptr) {
     for (const std::int64_t at : *outputs)
-      if (at >= 0 && std::cmp_less(at, count)) has_output[static_cast<std::size_t>(at)] = true;
+      if (at >= 0 && std::cmp_less(at, tokens.batch.size()))
+        tokens.batch[static_cast<std::size_t>(at)].output = true;
   }
-  // A recurrent model reads no positions: then the context is taken for one sequence.
-  const std::size_t first_position = step.phase == Phase::Embed ? 0 : next_token_;
-  const auto position = [&](std::size_t i) {
-    return positions != nullptr && i < positions->size()
-               ? static_cast<std::int32_t>((*positions)[i])
-               : static_cast<std::int32_t>(first_position + i);
-  };
-  step.first_token = next_token_;
-  step.n_tokens = static_cast<std::uint32_t>(count);
-  std::vector<Token> tokens;
+  tokens.runs = requests_.runs_of(tokens.batch);
+  return tokens;
+}
+
+bool AttachedContext::ends_before(const RunStep& step) const {
+  const Known* known = graph_of(step);
+  return known != nullptr && requests_.ends_before(tokens_of(step, *known).runs);
+}
+
+bool AttachedContext::is_warm_up(const RunStep& step) const {
+  constexpr std::size_t kMost = 2;
+  const Known* known = graph_of(step);
+  if (known == nullptr || any_request_) return false;
+  const StepTokens tokens = tokens_of(step, *known);
+  return tokens.ids != nullptr && tokens.ids->size() <= kMost &&
+         tokens.batch.front().position == 0 &&
+         std::ranges::all_of(*tokens.ids, [&](std::int64_t id) {
+           return id == 0 ||
+                  (vocabulary_ && vocabulary_->is_control(static_cast<std::int32_t>(id)));
+         });
+}
+
+// The begin of the text that the step evaluates.
+std::string AttachedContext::title_of(const StepTokens& tokens) const {
+  constexpr std::size_t kLength = 80;
+  std::string text;
+  for (std::size_t i = 0; tokens.ids != nullptr && i < tokens.ids->size(); ++i) {
+    const auto id = static_cast<std::int32_t>((*tokens.ids)[i]);
+    if (!vocabulary_ || vocabulary_->is_control(id)) continue;
+    const std::string piece = vocabulary_->piece(id);
+    if (text.size() + piece.size() > kLength) break;
+    text += piece;
+  }
+  std::ranges::replace(text, '\n', ' ');
+  return to_valid_utf8(text.substr(std::min(text.size(), text.find_first_not_of(' '))));
+}
+
+std::expected<void, std::string> AttachedContext::open(const fs::path& folder, const RunStep& first,
+                                                       std::optional<std::uint32_t> request) {
+  Session& session = session_.emplace();
+  session.info = info_;
+  session.epoch_ns = first.head.begin;
+  session.info.start_utc_ns = now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_MONOTONIC) - session.epoch_ns);
+  if (request) {
+    session.info.id += std::format("-{}", *request);
+    session.info.facts.emplace_back("attach.request", std::to_string(*request));
+    const Known* known = graph_of(first);
+    const std::string text = known != nullptr ? title_of(tokens_of(first, *known)) : "";
+    if (!text.empty()) session.info.title = text;
+  }
+  fs::path file = folder / (session.info.id + ".ttrace");
+  auto writer = SessionWriter::create(file, session.info);
+  if (!writer) {
+    session.error = writer.error().message;
+    return std::unexpected(session.error);
+  }
+  session.writer = *std::move(writer);
+  session.file = std::move(file);
+  return {};
+}
+
+// A template and an allocation are in the file before the first step that uses them.
+void AttachedContext::write_graph(const Known& known, Step& step) {
+  Session& session = *session_;
+  const auto [graph, new_graph] = session.templates.try_emplace(
+      known.graph.get(), TemplateId{static_cast<std::uint32_t>(session.templates.size() + 1)});
+  const auto [allocation, new_allocation] = session.allocations.try_emplace(
+      known.allocation, AllocationId{static_cast<std::uint32_t>(session.allocations.size() + 1)});
+  step.graph = graph->second;
+  step.allocation = allocation->second;
+  if (new_graph && session.writing())
+    session.keep(session.writer->add_template(step.graph, *known.graph));
+  if (new_allocation && session.writing())
+    session.keep(session.writer->add_allocation(
+        {.id = step.allocation, .graph = step.graph, .addresses = known.addresses}));
+}
+
+void AttachedContext::add_tokens(const StepTokens& tokens, Step& step) {
+  Session& session = *session_;
+  step.first_token = session.added.tokens;
+  if (tokens.ids == nullptr) return;
+  step.n_tokens = static_cast<std::uint32_t>(tokens.batch.size());
+  std::vector<Token> added;
   bool any_prompt = false;
-  for (std::size_t begin = 0; begin < count;) {
-    std::size_t end = begin + 1;
-    bool all_output = has_output[begin];
-    while (end < count && position(end) == position(end - 1) + 1) {
-      all_output = all_output && has_output[end];
-      ++end;
+  for (const TokenRun& run : tokens.runs) {
+    any_prompt = any_prompt || !run.generated;
+    for (std::size_t i = run.begin; i < run.end; ++i) {
+      const auto id = static_cast<std::int32_t>((*tokens.ids)[i]);
+      added.push_back({.index = session.added.tokens++,
+                       .id = id,
+                       .position = tokens.batch[i].position,
+                       .generated = run.generated,
+                       .reused = false,
+                       .text = vocabulary_ ? vocabulary_->piece(id) : ""});
+      session.added.generated += run.generated ? 1 : 0;
     }
-    const bool generated = all_output && position(begin) > 0 && step.phase != Phase::Embed &&
-                           end - begin <= kMaxChecked;
-    any_prompt = any_prompt || !generated;
-    for (std::size_t i = begin; i < end; ++i) {
-      const auto id = static_cast<std::int32_t>((*ids)[i]);
-      tokens.push_back({.index = next_token_++,
-                        .id = id,
-                        .position = position(i),
-                        .generated = generated,
-                        .reused = false,
-                        .text = vocabulary_ ? vocabulary_->piece(id) : ""});
-      generated_ += generated ? 1 : 0;
-      uncommitted_.generated += generated ? 1 : 0;
-    }
-    begin = end;
   }
   if (step.phase == Phase::Other) step.phase = any_prompt ? Phase::Prompt : Phase::Generate;
-  if (writing()) keep(writer_->add_tokens(tokens));
+  if (session.writing()) session.keep(session.writer->add_tokens(added));
 }
 
 void AttachedContext::take_conditions(const StepRecord& record, Step& step) {
+  std::optional<StepRecord>& last = session_->last_record;
   const auto ns = [&](std::int64_t from, std::int64_t to) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, to - from));
   };
   step.conditions.evaluate_ns = ns(record.first_op, record.end);
-  if (last_record_) {
-    step.conditions.interval_ns = ns(last_record_->end, record.end);
-    step.conditions.voluntary_switches = record.voluntary - last_record_->voluntary;
-    step.conditions.involuntary_switches = record.involuntary - last_record_->involuntary;
-    step.conditions.minor_faults = record.minor - last_record_->minor;
-    step.conditions.major_faults = record.major - last_record_->major;
+  if (last) {
+    step.conditions.interval_ns = ns(last->end, record.end);
+    step.conditions.voluntary_switches = record.voluntary - last->voluntary;
+    step.conditions.involuntary_switches = record.involuntary - last->involuntary;
+    step.conditions.minor_faults = record.minor - last->minor;
+    step.conditions.major_faults = record.major - last->major;
   }
-  last_record_ = record;
+  last = record;
 }
 
 void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
-  const auto found = graphs_.find(run.head.graph);
-  if (found == graphs_.end()) {
-    ++losses_.steps_not_written;
+  Session& session = *session_;
+  last_end_ = run.head.end;
+  const Known* known = graph_of(run);
+  if (known == nullptr) {
+    ++session.losses.steps_not_written;
     return;
   }
-  const Known& known = found->second;
-  const GraphTemplate& graph = *known.graph;
-  if (next_step_ == 0 && run.head.begin < epoch_ns_) {
-    // The first step ended before the session was created.
-    info_.start_utc_ns -= epoch_ns_ - run.head.begin;
-    epoch_ns_ = run.head.begin;
-  }
-  const auto since = [&](std::int64_t at) { return Ns{at - epoch_ns_}; };
+  const auto since = [&](std::int64_t at) { return Ns{at - session.epoch_ns}; };
   Step step;
-  step.id = StepId{next_step_};
-  step.graph = known.id;
-  step.allocation = known.allocation;
+  step.id = StepId{session.added.steps};
   step.begin = since(run.head.begin);
   step.first_op = since(run.head.first_op);
   step.end = since(run.head.end);
@@ -331,28 +381,31 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
                 : run.head.timing == StepTiming::Exact   ? Timing::Exact
                                                          : Timing::None;
   for (const std::int64_t time : run.times) step.op_ends.push_back(since(time));
-  if (step.op_ends.size() > graph.ops.size()) step.op_ends.resize(graph.ops.size());
-  step.slots.resize(graph.slots.size());
-  for (const CopiedList& list : run.lists) {
-    const auto slot = known.slots.find(list.tensor);
-    if (slot != known.slots.end()) step.slots[slot->second] = list.values;
+  if (step.op_ends.size() > known->graph->ops.size()) step.op_ends.resize(known->graph->ops.size());
+  if (!step.dropped) {  // else the graph only names the lists
+    write_graph(*known, step);
+    step.slots.resize(known->graph->slots.size());
+    for (const CopiedList& list : run.lists) {
+      const auto slot = known->slots.find(list.tensor);
+      if (slot != known->slots.end()) step.slots[slot->second] = list.values;
+    }
   }
-  const bool has_cache = std::ranges::any_of(
-      graph.tensors, [](const Tensor& tensor) { return tensor.kind == TensorKind::Kv; });
-  step.phase = has_cache ? Phase::Other : Phase::Embed;
-  step.first_token = next_token_;
-  add_tokens(graph, step);
-  if (step.n_tokens == 0) step.phase = Phase::Other;
-  if (step.dropped) {  // the graph only names the lists
-    step.slots.clear();
-    step.graph = {};
-    step.allocation = {};
+  step.phase = known->has_cache ? Phase::Other : Phase::Embed;
+  const StepTokens tokens = tokens_of(run, *known);
+  add_tokens(tokens, step);
+  if (step.n_tokens == 0) {
+    step.phase = Phase::Other;
+    requests_.add_other();
+  } else if (known->has_cache) {
+    requests_.add(tokens.batch, tokens.runs, run.head.begin, run.head.end);
+    evaluated_ += static_cast<std::int32_t>(step.n_tokens);
   }
+  any_request_ = any_request_ || step.n_tokens > 0;
   take_conditions(run.head, step);
-  losses_.count_mismatches += run.head.mismatch != 0 ? 1 : 0;
-  losses_.slot_values_dropped += run.head.slots_lost;
-  losses_.steps_without_times += step.dropped ? 1 : 0;
-  if (writing()) keep(writer_->add_step(step));
+  session.losses.count_mismatches += run.head.mismatch != 0 ? 1 : 0;
+  session.losses.slot_values_dropped += run.head.slots_lost;
+  session.losses.steps_without_times += step.dropped ? 1 : 0;
+  if (session.writing()) session.keep(session.writer->add_step(step));
   StepFaults of_step{.step = step.id, .count = 0, .faults = {}};
   std::erase_if(faults, [&](const PageFault& fault) {
     if (fault.at.v > run.head.end) return false;
@@ -361,38 +414,35 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
     return fault.at.v >= run.head.begin;
   });
   of_step.count = of_step.faults.size();
-  if (of_step.count > 0 && writing()) keep(writer_->add_faults(of_step, step.begin));
-  ++next_step_;
-  ++uncommitted_.steps;
-  uncommitted_.tokens += step.n_tokens;
+  if (of_step.count > 0 && session.writing())
+    session.keep(session.writer->add_faults(of_step, step.begin));
+  ++session.added.steps;
 }
 
 // An error takes back the steps since the last commit.
 void AttachedContext::commit() {
-  if (writing()) keep(writer_->commit());
-  const Written steps = std::exchange(uncommitted_, {});
-  if (writing()) {
-    written_.steps += steps.steps;
-    written_.tokens += steps.tokens;
-    written_.generated += steps.generated;
-  } else {
-    losses_.steps_not_written += steps.steps;
-  }
+  if (!session_) return;
+  if (session_->writing()) session_->keep(session_->writer->commit());
+  if (session_->writing()) session_->committed = session_->added;
 }
 
-void AttachedContext::finish(SessionState state, const std::string& error, std::uint64_t steps_lost,
-                             std::uint64_t faults_lost) {
-  if (writer_ == nullptr) return;
+EndedSession AttachedContext::finish(SessionState state, const std::string& error,
+                                     std::uint64_t steps_lost, std::uint64_t faults_lost) {
   commit();
-  losses_.steps_not_written += steps_lost;
-  losses_.page_faults_lost += faults_lost;
-  info_.state = error_.empty() ? state : SessionState::Failed;
-  info_.error = error_.empty() ? error : error_;
+  Session session = *std::move(session_);
+  session_.reset();
+  session.losses.steps_not_written += steps_lost + (session.added.steps - session.committed.steps);
+  session.losses.page_faults_lost += faults_lost;
+  SessionInfo& info = session.info;
+  info.state = session.error.empty() ? state : SessionState::Failed;
+  info.error = session.error.empty() ? error : session.error;
   const auto add = [&](const char* name, auto value) {
-    info_.facts.emplace_back(name, std::format("{}", value));
+    info.facts.emplace_back(name, std::format("{}", value));
   };
-  add("result.prompt_tokens", next_token_ - generated_);
-  add("result.generated_tokens", generated_);
+  const std::uint32_t requests = draft_ ? 0 : requests_.requests();
+  if (requests > 0 && !info.fact("attach.request").empty()) add("attach.requests", requests);
+  add("result.prompt_tokens", session.added.tokens - session.added.generated);
+  add("result.generated_tokens", session.added.generated);
   if (buffers_.compute > 0) {
     add("result.kv_bytes", buffers_.kv);
     add("result.compute_bytes", buffers_.compute);
@@ -401,8 +451,18 @@ void AttachedContext::finish(SessionState state, const std::string& error, std::
   add("trace.offsets_by_name", coverage_.by_name);
   add("trace.offsets_by_address", coverage_.by_address);
   add("trace.offsets_agree", coverage_.agree);
-  keep(writer_->finish(info_, losses_));
-  writer_.reset();
+  if (session.writer != nullptr) session.keep(session.writer->finish(info, session.losses));
+  EndedSession ended{.file = session.file,
+                     .start_utc_ns = info.start_utc_ns,
+                     .steps = session.committed.steps,
+                     .tokens = session.committed.tokens,
+                     .generated = session.committed.generated,
+                     .requests = requests,
+                     .slowest_ns_per_token = requests_.slowest_ns_per_token(),
+                     .losses = session.losses,
+                     .error = session.error};
+  requests_.end();
+  return ended;
 }
 
 }  // namespace tt::attach

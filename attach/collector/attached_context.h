@@ -1,11 +1,10 @@
-// The session of one context of a traced program: what its scheduler in ggml evaluated, as a
-// .ttrace file. One thread.
+// The sessions of one context of a traced program: what its scheduler in ggml evaluated, as
+// .ttrace files. One thread.
 #pragma once
 
 #include <cstdint>
 #include <expected>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "attach/collector/records.h"
+#include "attach/collector/request_tracker.h"
 #include "tracer/format/file/session_writer.h"
 #include "tracer/format/model/session.h"
 #include "tracer/gguf/gguf_index.h"
@@ -33,64 +33,108 @@ struct ProgramFacts {
   std::string faults;               // source of page faults
 };
 
+// The tokens of a step, one sequence after the other.
+struct StepTokens {
+  const std::vector<std::int64_t>* ids = nullptr;  // null: none
+  std::vector<BatchToken> batch;
+  std::vector<TokenRun> runs;
+};
+
+// What became of a session, for the user.
+struct EndedSession {
+  std::filesystem::path file;                          // empty: it could not be created
+  std::int64_t start_utc_ns = 0;                       // Unix time
+  std::uint32_t steps = 0, tokens = 0, generated = 0;  // in the file
+  std::uint32_t requests = 0;
+  std::optional<std::int64_t> slowest_ns_per_token;  // of its requests
+  LossCounters losses;
+  std::string error;  // the first one of the file
+};
+
+// Its sessions follow each other: one, or one per request.
 class AttachedContext {
  public:
   // The model is found by the addresses of the weights of `graph`, else by their names and shapes.
-  static std::expected<std::unique_ptr<AttachedContext>, std::string> create(
-      const std::filesystem::path& folder, const ProgramFacts& program, const ListedGraph& graph);
+  AttachedContext(const ProgramFacts& program, const ListedGraph& graph);
+
+  const std::string& model() const { return model_; }  // file name; empty: not found
+  bool is_draft() const { return draft_; }
+  // Begin of the names of its sessions.
+  const std::string& name() const { return info_.id; }
 
   void add(const ListedGraph& graph);
-  // `faults`: those since the last step, as PageFaults::take(); those of this step are removed.
+
+  // Whether the step begins another request, and those of the open session are over.
+  bool ends_before(const RunStep& step) const;
+  // Whether it is one of the steps with which llama.cpp's programs warm up and test a context.
+  bool is_warm_up(const RunStep& step) const;
+
+  bool is_open() const { return session_.has_value(); }
+  // Creates a session file that begins with this step. `request`: its number, a part of the name;
+  // nullopt: the session has all steps of the context. An error is also that of the session, whose
+  // steps are then counted.
+  std::expected<void, std::string> open(const std::filesystem::path& folder, const RunStep& first,
+                                        std::optional<std::uint32_t> request);
+  // To the open session. `faults`: those since the last step, as PageFaults::take(); those of this
+  // step are removed.
   void add(const RunStep& step, std::vector<PageFault>& faults);
   void commit();
-  // The last call. `state`: Done, or Failed if the program was killed.
-  void finish(SessionState state, const std::string& error, std::uint64_t steps_lost,
-              std::uint64_t faults_lost);
-
-  const std::filesystem::path& file() const { return file_; }
-  const std::string& model() const { return model_; }
-  struct Written {
-    std::uint32_t steps = 0, tokens = 0, generated = 0;
-  };
-  const Written& written() const { return written_; }  // and committed
-  const LossCounters& losses() const { return losses_; }
-  const std::string& error() const { return error_; }  // the first one of the file
+  // CLOCK_MONOTONIC; of the open session.
+  std::int64_t last_end() const { return last_end_; }
+  // Ends the open session. `state`: Done, or Failed if the program was killed.
+  EndedSession finish(SessionState state, const std::string& error, std::uint64_t steps_lost,
+                      std::uint64_t faults_lost);
 
  private:
   struct Known {  // a graph of the program
-    TemplateId id;
-    AllocationId allocation;
-    bool in_file = false;
     std::shared_ptr<const GraphTemplate> graph;
+    std::uint32_t allocation = 0;                  // number in the context
     std::map<std::uint32_t, std::uint32_t> slots;  // by tensor
     std::vector<std::uint64_t> addresses;
+    bool has_cache = false;
+  };
+  struct Counts {
+    std::uint32_t steps = 0, tokens = 0, generated = 0;
+  };
+  struct Session {
+    SessionInfo info;
+    std::filesystem::path file;
+    std::unique_ptr<SessionWriter> writer;  // null: it could not be created
+    std::int64_t epoch_ns = 0;
+    std::map<const GraphTemplate*, TemplateId> templates;  // in the file
+    std::map<std::uint32_t, AllocationId> allocations;
+    Counts added, committed;  // added: also those that could not be written
+    std::optional<StepRecord> last_record;
+    LossCounters losses;
+    std::string error;
+    bool writing() const { return writer != nullptr && error.empty(); }
+    void keep(std::expected<void, TraceError> done);
   };
 
-  AttachedContext() = default;
   void find_model(const ProgramFacts& program, const RawGraph& graph);
   void describe(const ProgramFacts& program);
-  void add_tokens(const GraphTemplate& graph, Step& step);
+  const Known* graph_of(const RunStep& step) const;
+  StepTokens tokens_of(const RunStep& step, const Known& known) const;
+  std::string title_of(const StepTokens& tokens) const;
+  void write_graph(const Known& known, Step& step);
+  void add_tokens(const StepTokens& tokens, Step& step);
   void take_conditions(const StepRecord& record, Step& step);
-  void keep(std::expected<void, TraceError> done);
-  bool writing() const { return writer_ != nullptr && error_.empty(); }
 
-  std::filesystem::path file_;
-  std::string model_;  // file name; empty: not found
+  std::string model_;
   GgufIndex index_;
   MappedFiles mapped_;
   std::optional<Vocabulary> vocabulary_;
-  SessionInfo info_;
-  std::unique_ptr<SessionWriter> writer_;
-  std::int64_t epoch_ns_ = 0;
+  SessionInfo info_;  // what its sessions have in common
+  bool draft_ = false;
   std::map<std::uint32_t, Known> graphs_;  // by the program's number
-  std::uint32_t templates_ = 0, allocations_ = 0;
-  std::uint32_t next_step_ = 0, next_token_ = 0, generated_ = 0;
-  Written written_, uncommitted_;
-  std::optional<StepRecord> last_record_;
+  std::uint32_t allocations_ = 0;
+  std::int32_t evaluated_ = 0;  // tokens: the positions, if the model reads none
+  bool any_request_ = false;
+  std::int64_t last_end_ = 0;
+  RequestTracker requests_;
+  std::optional<Session> session_;
   OffsetCoverage coverage_;
   BufferSizes buffers_;
-  LossCounters losses_;
-  std::string error_;
 };
 
 }  // namespace tt::attach

@@ -1,5 +1,6 @@
 #include "attach/collector/collector.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::ptrdiff_t kMaxFaults = 100'000;  // that wait for their step
 constexpr std::size_t kRecordsAtOnce = 256;     // between two looks at the other rings
+// A request without a step for so long is over.
+constexpr std::int64_t kIdleNs = 2'000'000'000;
 
 // An empty folder for the rings; empty: none can be made.
 fs::path make_folder() {
@@ -29,12 +32,8 @@ fs::path make_folder() {
 
 }  // namespace
 
-Collector::Collector(fs::path output, std::vector<std::string> command,
-                     std::function<void(const std::string&)> message)
-    : output_(std::move(output)),
-      command_(std::move(command)),
-      message_(std::move(message)),
-      rings_(make_folder()) {}
+Collector::Collector(CollectorOptions options, std::function<void(const std::string&)> message)
+    : options_(std::move(options)), message_(std::move(message)), rings_(make_folder()) {}
 
 Collector::~Collector() {
   std::error_code none;
@@ -60,7 +59,7 @@ void Collector::find_rings() {
     Process& process = processes_.emplace_back(*std::move(ring));
     saw_anything_ = true;
     process.ring.pause(paused_);
-    process.facts.command = command_;
+    process.facts.command = options_.command;
     process.facts.pid = process.ring.pid();
     process.facts.faults = process.ring.pid() != watched_ || faults_ == nullptr
                                ? "not watched: a process that the program started"
@@ -83,6 +82,8 @@ bool Collector::poll() {
 
 bool Collector::read(Process& process) {
   bool any = false;
+  // Before the records: then those of all steps that have ended are read below.
+  const bool running = process.ring.is_running();
   if (faults_ != nullptr && faults_->records_addresses() && process.ring.pid() == watched_) {
     std::vector<PageFault> minor;
     faults_->take(process.faults, minor);
@@ -99,7 +100,8 @@ bool Collector::read(Process& process) {
   if (process.ring.damaged() && !std::exchange(process.warned, true))
     message_(
         std::format("process {} has damaged its records; the rest is lost", process.facts.pid));
-  for (auto& [scheduler, context] : process.contexts) context->commit();
+  for (auto& [scheduler, recording] : process.contexts) recording->context.commit();
+  if (options_.per_request && !any && !running) end_idle(process);
   return any;
 }
 
@@ -126,55 +128,92 @@ void Collector::handle(Process& process, const RingReader::Record& record) {
       break;
     case RecordKind::Step:
       if (const auto step = parse_step(record.body)) {
-        const auto context = process.contexts.find(step->head.scheduler);
-        if (context != process.contexts.end()) context->second->add(*step, process.faults);
+        const auto found = process.contexts.find(step->head.scheduler);
+        if (found != process.contexts.end()) handle_step(process, *found->second, *step);
       }
       break;
     case RecordKind::End:
       if (const auto ended = parse_scheduler(record.body))
-        end(process, ended->scheduler, SessionState::Done, "");
+        end_context(process, ended->scheduler, SessionState::Done, "");
       break;
   }
 }
 
 void Collector::handle_graph(Process& process, const ListedGraph& graph) {
   saw_anything_ = true;
-  auto& context = process.contexts[graph.head.scheduler];
-  if (context == nullptr) {
-    const auto number = process.numbers
-                            .try_emplace(graph.head.scheduler,
-                                         static_cast<std::uint32_t>(process.numbers.size() + 1))
-                            .first->second;
+  auto& recording = process.contexts[graph.head.scheduler];
+  if (recording == nullptr) {
     ProgramFacts facts = process.facts;
-    facts.context = number;
+    facts.context = ++process.context_count;
     if (const auto library = process.libraries.find(graph.head.library);
         library != process.libraries.end())
       facts.library = library->second;
-    auto created = AttachedContext::create(output_, facts, graph);
-    if (!created) {
-      if (!std::exchange(process.warned, true))
-        message_("The program continues and is not recorded: " + created.error());
-      process.contexts.erase(graph.head.scheduler);
-      return;
-    }
-    context = *std::move(created);
+    AttachedContext context(facts, graph);
+    RecordedContext ended{.name = context.name(),
+                          .model = context.model(),
+                          .pid = facts.pid,
+                          .context = facts.context,
+                          .sessions = {}};
+    recording = std::make_unique<Recording>(std::move(context), std::move(ended));
   }
-  context->add(graph);
+  recording->context.add(graph);
 }
 
-void Collector::end(Process& process, std::uint64_t scheduler, SessionState state,
-                    const std::string& error) {
+void Collector::handle_step(Process& process, Recording& recording, const RunStep& step) {
+  AttachedContext& context = recording.context;
+  if (options_.per_request) {
+    if (context.is_warm_up(step)) return;
+    if (context.is_open() && !context.is_draft() &&
+        (step.head.begin - context.last_end() > kIdleNs || context.ends_before(step)))
+      end_session(process, recording, SessionState::Done, "");
+  }
+  if (!context.is_open()) open(process, recording, step);
+  context.add(step, process.faults);
+}
+
+void Collector::open(Process& process, Recording& recording, const RunStep& first) {
+  std::optional<std::uint32_t> request;
+  if (options_.per_request) {
+    // The requests of a draft model are those of its target.
+    if (!recording.context.is_draft()) process.request = recording.requests + 1;
+    request = process.request;
+  }
+  const auto opened = recording.context.open(options_.output, first, request);
+  if (!opened && !std::exchange(process.warned, true))
+    message_("The program continues and is not recorded: " + opened.error());
+}
+
+void Collector::end_session(Process& process, Recording& recording, SessionState state,
+                            const std::string& error) {
+  if (!recording.context.is_open()) return;
+  const std::uint64_t steps_lost = process.ring.steps_lost();
+  const std::uint64_t faults_lost = faults_ ? faults_->lost() : 0;
+  EndedSession ended = recording.context.finish(
+      state, error, steps_lost - std::exchange(process.steps_lost, steps_lost),
+      faults_lost - std::exchange(faults_lost_, faults_lost));
+  recording.requests += std::max(1U, ended.requests);
+  recording.ended.sessions.push_back(std::move(ended));
+  if (!options_.per_request || recording.context.is_draft()) return;
+  for (auto& [scheduler, other] : process.contexts)
+    if (other->context.is_draft()) end_session(process, *other, state, error);
+}
+
+// No record is left of the steps that have ended, and none was running.
+void Collector::end_idle(Process& process) {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const std::int64_t now = std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  for (auto& [scheduler, recording] : process.contexts)
+    if (!recording->context.is_draft() && now - recording->context.last_end() > kIdleNs)
+      end_session(process, *recording, SessionState::Done, "");
+}
+
+void Collector::end_context(Process& process, std::uint64_t scheduler, SessionState state,
+                            const std::string& error) {
   const auto found = process.contexts.find(scheduler);
   if (found == process.contexts.end()) return;
-  AttachedContext& context = *found->second;
-  context.finish(state, error, process.ring.steps_lost(), faults_ ? faults_->lost() : 0);
-  recorded_.push_back({.file = context.file(),
-                       .model = context.model(),
-                       .pid = process.facts.pid,
-                       .context = process.numbers[scheduler],
-                       .written = context.written(),
-                       .losses = context.losses(),
-                       .error = context.error()});
+  end_session(process, *found->second, state, error);
+  recorded_.push_back(std::move(found->second->ended));
   process.contexts.erase(found);
 }
 
@@ -183,8 +222,8 @@ std::vector<RecordedContext> Collector::finish(const std::string& error) {
   }
   for (Process& process : processes_) {
     while (!process.contexts.empty())
-      end(process, process.contexts.begin()->first,
-          error.empty() ? SessionState::Done : SessionState::Failed, error);
+      end_context(process, process.contexts.begin()->first,
+                  error.empty() ? SessionState::Done : SessionState::Failed, error);
   }
   return std::move(recorded_);
 }

@@ -19,20 +19,25 @@ namespace tt::attach {
 
 // What became of one context, for the user.
 struct RecordedContext {
-  std::filesystem::path file;
+  std::string name;   // begin of the names of its sessions
   std::string model;  // file name; empty: not found
   std::int64_t pid = 0;
   std::uint32_t context = 0;
-  AttachedContext::Written written;
-  LossCounters losses;
-  std::string error;
+  std::vector<EndedSession> sessions;
+};
+
+struct CollectorOptions {
+  std::filesystem::path output;  // folder for the sessions
+  std::vector<std::string> command;
+  // A session per request of a context, or for requests at the same time; otherwise one per
+  // context.
+  bool per_request = false;
 };
 
 class Collector {
  public:
-  // `output`: folder for the sessions. `message`: for the user, without a line break.
-  Collector(std::filesystem::path output, std::vector<std::string> command,
-            std::function<void(const std::string&)> message);
+  // `message`: for the user, without a line break.
+  Collector(CollectorOptions options, std::function<void(const std::string&)> message);
   ~Collector();
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
@@ -43,6 +48,7 @@ class Collector {
   void watch(pid_t pid);
   // Whether steps are recorded from now on.
   void pause(bool paused);
+  bool paused() const { return paused_; }
   // Reads what is there. false: there was nothing.
   bool poll();
   // The last call, when the program has ended. `error`: empty, or how it ended.
@@ -51,13 +57,20 @@ class Collector {
   bool saw_anything() const { return saw_anything_; }
 
  private:
+  struct Recording {
+    AttachedContext context;
+    RecordedContext ended;
+    std::uint32_t requests = 0;  // of the sessions that have ended
+  };
   struct Process {
     explicit Process(RingReader&& reader) : ring(std::move(reader)) {}
     RingReader ring;
     ProgramFacts facts;
     std::map<std::uint32_t, FoundLibrary> libraries;
-    std::map<std::uint64_t, std::unique_ptr<AttachedContext>> contexts;  // by scheduler
-    std::map<std::uint64_t, std::uint32_t> numbers;                      // of contexts
+    std::map<std::uint64_t, std::unique_ptr<Recording>> contexts;  // by scheduler
+    std::uint32_t context_count = 0;
+    std::uint32_t request = 0;  // the last one that began
+    std::uint64_t steps_lost = 0;
     std::vector<PageFault> faults;
     bool warned = false;
   };
@@ -66,15 +79,21 @@ class Collector {
   bool read(Process& process);
   void handle(Process& process, const RingReader::Record& record);
   void handle_graph(Process& process, const ListedGraph& graph);
-  void end(Process& process, std::uint64_t scheduler, SessionState state, const std::string& error);
+  void handle_step(Process& process, Recording& recording, const RunStep& step);
+  void open(Process& process, Recording& recording, const RunStep& first);
+  void end_session(Process& process, Recording& recording, SessionState state,
+                   const std::string& error);
+  void end_idle(Process& process);
+  void end_context(Process& process, std::uint64_t scheduler, SessionState state,
+                   const std::string& error);
 
-  const std::filesystem::path output_;
-  const std::vector<std::string> command_;
+  const CollectorOptions options_;
   const std::function<void(const std::string&)> message_;
   std::filesystem::path rings_;
   std::list<Process> processes_;
   std::unique_ptr<PageFaults> faults_;
   pid_t watched_ = 0;
+  std::uint64_t faults_lost_ = 0;  // that a session has
   std::vector<RecordedContext> recorded_;
   bool saw_anything_ = false, paused_ = false;
 };

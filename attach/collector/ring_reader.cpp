@@ -82,4 +82,8 @@ std::uint64_t RingReader::steps_lost() const {
   return std::atomic_ref(header_->steps_lost).load(std::memory_order_relaxed);
 }
 
+bool RingReader::is_running() const {
+  return std::atomic_ref(header_->running).load(std::memory_order_acquire) != 0;
+}
+
 }  // namespace tt::attach

@@ -29,6 +29,8 @@ class RingReader {
   bool damaged() const { return damaged_; }
   std::int64_t pid() const { return pid_; }
   std::uint64_t steps_lost() const;
+  // Whether the program evaluates a step whose record is not written yet.
+  bool is_running() const;
   // The program records nothing until it is resumed.
   void pause(bool paused);
 

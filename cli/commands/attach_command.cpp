@@ -8,6 +8,7 @@
 #include <format>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -33,26 +34,60 @@ struct AttachOptions {
   std::vector<std::string> command;
   std::uint64_t ring_mib = 64;
   std::optional<std::uint16_t> live;  // port
-  bool check = false, ollama = false, paused = false, quiet = false;
+  bool check = false, ollama = false, paused = false, per_request = false, quiet = false;
 };
 
 constexpr int kShortestIdleMs = 5, kLongestIdleMs = 50;  // between two looks at the rings
 
 void say(const std::string& text) { print_message("tt attach: {}", text); }
 
-void print_context(const attach::RecordedContext& context) {
-  print_message("{}: {}, {}, {} generated, model {} (process {}, context {})",
-                context.file.string(), counted(context.written.steps, "step"),
-                counted(context.written.tokens, "token"), context.written.generated,
-                context.model.empty() ? "not found" : context.model, context.pid, context.context);
-  if (!context.error.empty()) say(context.error);
-  const LossCounters& losses = context.losses;
+void print_losses(const attach::EndedSession& session) {
+  if (!session.error.empty()) say(session.error);
+  const LossCounters& losses = session.losses;
   if (losses != LossCounters{})
     print_message(
         "lost: times of {} steps, {} slot values, {} steps with a wrong op count, {} steps "
         "not written, {} page faults",
         losses.steps_without_times, losses.slot_values_dropped, losses.count_mismatches,
         losses.steps_not_written, losses.page_faults_lost);
+}
+
+std::string origin_of(const attach::RecordedContext& context) {
+  return std::format("model {} (process {}, context {})",
+                     context.model.empty() ? "not found" : context.model, context.pid,
+                     context.context);
+}
+
+// The session of the whole context.
+void print_session(const attach::RecordedContext& context) {
+  for (const attach::EndedSession& session : context.sessions) {
+    if (session.file.empty()) continue;
+    print_message("{}: {}, {}, {} generated, {}", session.file.string(),
+                  counted(session.steps, "step"), counted(session.tokens, "token"),
+                  session.generated, origin_of(context));
+    print_losses(session);
+  }
+}
+
+// Those of its requests, which can be many: one line, and one for each error.
+void print_requests(const fs::path& folder, const attach::RecordedContext& context) {
+  std::uint64_t sessions = 0, requests = 0, steps = 0, tokens = 0, generated = 0;
+  for (const attach::EndedSession& session : context.sessions) {
+    if (session.file.empty()) continue;
+    ++sessions;
+    requests += session.requests;
+    steps += session.steps;
+    tokens += session.tokens;
+    generated += session.generated;
+  }
+  if (sessions == 0) return;
+  print_message("{}-*.ttrace: {}{}, {}, {}, {} generated, {}", (folder / context.name).string(),
+                counted(sessions, "session"),
+                requests > 0 ? " of " + counted(requests, "request") : "", counted(steps, "step"),
+                counted(tokens, "token"), generated, origin_of(context));
+  std::set<std::string> errors;
+  for (const attach::EndedSession& session : context.sessions)
+    if (!session.file.empty() && errors.insert(session.error).second) print_losses(session);
 }
 
 int record(const AttachOptions& options, const Installation& installation) {
@@ -72,7 +107,9 @@ int record(const AttachOptions& options, const Installation& installation) {
     say(std::format("the sessions are shown on {}", started->url()));
     page.emplace(*std::move(started));
   }
-  attach::Collector collector(options.output, options.command, say);
+  attach::Collector collector(
+      {.output = options.output, .command = options.command, .per_request = options.per_request},
+      say);
   if (collector.rings().empty()) {
     say("there is no folder for shared memory. Make /dev/shm or $TMPDIR writable.");
     return 1;
@@ -92,10 +129,9 @@ int record(const AttachOptions& options, const Installation& installation) {
     while (collector.poll()) idle_ms = kShortestIdleMs;
     status = program->wait(idle_ms);
     const int now = attach::Program::toggles();
-    if (std::exchange(toggles, now) != now) {
-      const bool paused = options.paused != (now % 2 != 0);
-      collector.pause(paused);
-      say(paused ? "recording is paused" : "recording");
+    if ((now - std::exchange(toggles, now)) % 2 != 0) {
+      collector.pause(!collector.paused());
+      say(collector.paused() ? "recording is paused" : "recording");
     }
   }
   const bool killed = WIFSIGNALED(*status);
@@ -103,8 +139,14 @@ int record(const AttachOptions& options, const Installation& installation) {
                                                WTERMSIG(*status), strsignal(WTERMSIG(*status)))
                                  : std::string();
   const auto contexts = collector.finish(end);
-  if (!options.quiet)
-    for (const attach::RecordedContext& context : contexts) print_context(context);
+  for (const attach::RecordedContext& context : contexts) {
+    if (options.quiet) break;
+    if (options.per_request) {
+      print_requests(options.output, context);
+    } else {
+      print_session(context);
+    }
+  }
   if (!collector.saw_anything())
     say(
         std::format("{} never called ggml through a shared library. It may link llama.cpp "
@@ -164,7 +206,8 @@ RunVerb add_attach_command(CLI::App& command) {
       ->type_name("COMMAND");
   command
       .add_option("-o,--output", options->output,
-                  "Folder for the sessions (.ttrace): one per context of the program")
+                  "Folder for the sessions (.ttrace): one per context of the program, or per "
+                  "request")
       ->capture_default_str()
       ->type_name("DIR");
   command
@@ -178,6 +221,9 @@ RunVerb add_attach_command(CLI::App& command) {
                    "Only say whether the program can be traced, and what to do if not");
   command.add_flag("--ollama", options->ollama,
                    "Print the lines that make the service of Ollama record its models");
+  command.add_flag("--per-request", options->per_request,
+                   "A session per request of a server, and one for requests that are evaluated at "
+                   "the same time, without the warm-up");
   command.add_flag("--paused", options->paused,
                    "Record nothing at first. SIGUSR1 to tt starts and pauses recording");
   command

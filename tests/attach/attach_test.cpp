@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <format>
@@ -489,15 +490,22 @@ std::string post(int port, const std::string& path, const std::string& body) {
       port, path, body.size(), body);
 }
 
+std::string completion(int port, const std::string& prompt, int tokens) {
+  return post(port, "/completion",
+              std::format(R"({{"prompt": "{}", "n_predict": {}, "ignore_eos": true, )"
+                          R"("temperature": 0}})",
+                          prompt, tokens));
+}
+
 class AttachServer : public Attach {
  protected:
   // Starts it and returns its port, which it prints.
-  void start(const std::string& options) {
+  void start(const std::string& options, const std::string& attach_options = "") {
     port_ = 20'000 + static_cast<int>(getpid()) % 20'000;
     background_ = std::make_unique<Background>(
-        folder, std::format("attach -o traces -- llama-server -m model.gguf --host 127.0.0.1 "
+        folder, std::format("attach -o traces {} -- llama-server -m model.gguf --host 127.0.0.1 "
                             "--port {} -t 1 {}",
-                            port_, options));
+                            attach_options, port_, options));
     ASSERT_TRUE(test::wait_until([&] {
       return ask(std::format("exec 3<>/dev/tcp/127.0.0.1/{} && printf 'GET /health HTTP/1.1\\r\\n"
                              "Host: x\\r\\nConnection: close\\r\\n\\r\\n' >&3 && cat <&3",
@@ -560,13 +568,9 @@ TEST_F(AttachServer, ThreeSlotsAtOnce) {
   start("-np 3 -c 1536");
   std::string script;
   for (int i = 0; i < 3; ++i) {
-    script += std::format(
-        "({}) > {} &\n",
-        post(port_, "/completion",
-             std::format(R"({{"prompt": "Story number {} about boats", "n_predict": {}, )"
-                         R"("ignore_eos": true, "temperature": 0}})",
-                         i, 40 + i)),
-        (folder / std::format("answer{}", i).c_str()).string());
+    script += std::format("({}) > {} &\n",
+                          completion(port_, std::format("Story number {} about boats", i), 40 + i),
+                          (folder / std::format("answer{}", i).c_str()).string());
   }
   ask(script + "wait\n");
   for (int i = 0; i < 3; ++i)
@@ -602,6 +606,72 @@ TEST_F(AttachServer, DraftAndTargetAreNamed) {
   }
   EXPECT_EQ(roles,
             (std::map<std::string, std::string>{{"draft.gguf", "draft"}, {"model.gguf", "target"}}))
+      << contents(folder / "err");
+}
+
+// What the server computed for each request is what its session has. The warm-up is in none.
+TEST_F(AttachServer, SessionPerRequest) {
+  make_model("small");
+  start("-np 2 -c 2048", "--per-request");
+  const std::array prompts = {"The wind was cold", "The wind was cold", "The wind was warm",
+                              "A boat"};
+  std::vector<std::string> answers;
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    answers.push_back(ask(completion(port_, prompts[i], 6 + static_cast<int>(i))));
+  // Both slots: two short answers while there is a long one.
+  ask(std::format("({}) > {} &\n", completion(port_, "A long story", 450),
+                  (folder / "long").string()));
+  ASSERT_TRUE(test::wait_until([&] { return steps_in({sessions().back()}) > 10; }));
+  ask(std::format("for i in 1 2; do {}; done\n", completion(port_, "Another story", 3)));
+  ASSERT_EQ(sessions().size(), 5U);
+  // It ends without another request.
+  ASSERT_TRUE(test::wait_until(
+      [&] { return open(sessions().back()).info()->state == SessionState::Done; }));
+  stop();
+  ASSERT_EQ(sessions().size(), 5U) << contents(folder / "err");
+  for (std::size_t i = 0; i < sessions().size(); ++i) {
+    SCOPED_TRACE(sessions()[i]);
+    expect_valid(sessions()[i]);
+    const SessionReader reader = open(sessions()[i]);
+    const SessionInfo info = *reader.info();
+    EXPECT_EQ(info.state, SessionState::Done);
+    EXPECT_TRUE(sessions()[i].stem().string().ends_with(std::format("-{}", i + 1)));
+    EXPECT_EQ(info.id, sessions()[i].stem());
+    EXPECT_EQ(info.fact("attach.request"), std::to_string(i + 1));
+    EXPECT_EQ(reader.step(StepId{0})->begin, Ns{0});
+    EXPECT_EQ(reader.step(StepId{0})->phase, Phase::Prompt);
+    if (i == answers.size()) {
+      EXPECT_EQ(info.fact("attach.requests"), "3");
+      EXPECT_EQ(info.fact_number("result.generated_tokens"), 449U + 2 * 2);
+      break;
+    }
+    EXPECT_EQ(info.fact("attach.requests"), "1");
+    EXPECT_EQ(info.fact_number("result.generated_tokens"), 5U + i);
+    std::string text;  // the last token of an answer is not evaluated
+    for (const Token& token : *reader.tokens(0, 100)) text += token.generated ? token.text : "";
+    EXPECT_FALSE(text.empty());
+    EXPECT_TRUE(answers[i].contains(std::format(R"("content":"{})", text))) << answers[i];
+  }
+  EXPECT_TRUE(open(sessions()[0]).info()->title == prompts[0]);
+  EXPECT_TRUE(contents(folder / "err").contains("-*.ttrace: 5 sessions of 7 requests, "))
+      << contents(folder / "err");
+}
+
+// A checked draft goes back in the target; the draft model reads accepted tokens as a prompt.
+TEST_F(AttachServer, SessionPerRequestWithADraftModel) {
+  make_model("small");
+  make_model("small --seed 7", "draft");
+  start("-md draft.gguf -c 512 -np 1 --spec-type draft-simple", "--per-request");
+  ask(completion(port_, "A boat", 24));
+  ask(completion(port_, "The wind", 24));
+  stop();
+  std::multiset<std::string> found;
+  for (const fs::path& file : sessions()) {
+    expect_valid(file);
+    const SessionInfo info = *open(file).info();
+    found.insert(std::format("{} {}", info.fact("attach.role"), info.fact("attach.request")));
+  }
+  EXPECT_EQ(found, (std::multiset<std::string>{"draft 1", "draft 2", "target 1", "target 2"}))
       << contents(folder / "err");
 }
 

@@ -26,4 +26,9 @@ std::string Vocabulary::piece(std::int32_t token) const {
   }
 }
 
+bool Vocabulary::is_control(std::int32_t token) const {
+  const llama_vocab* vocab = llama_model_get_vocab(model_.get());
+  return token >= 0 && token < llama_vocab_n_tokens(vocab) && llama_vocab_is_control(vocab, token);
+}
+
 }  // namespace tt
