@@ -33,7 +33,10 @@ fs::path make_folder() {
 }  // namespace
 
 Collector::Collector(CollectorOptions options, std::function<void(const std::string&)> message)
-    : options_(std::move(options)), message_(std::move(message)), rings_(make_folder()) {}
+    : options_(std::move(options)),
+      message_(std::move(message)),
+      rings_(make_folder()),
+      quota_(options_.output, options_.keep) {}
 
 Collector::~Collector() {
   std::error_code none;
@@ -192,6 +195,7 @@ void Collector::end_session(Process& process, Recording& recording, SessionState
       state, error, steps_lost - std::exchange(process.steps_lost, steps_lost),
       faults_lost - std::exchange(faults_lost_, faults_lost));
   recording.requests += std::max(1U, ended.requests);
+  if (!ended.file.empty()) quota_.add(ended.file, ended.start_utc_ns);
   recording.ended.sessions.push_back(std::move(ended));
   if (!options_.per_request || recording.context.is_draft()) return;
   for (auto& [scheduler, other] : process.contexts)

@@ -13,6 +13,7 @@
 
 #include "attach/collector/attached_context.h"
 #include "attach/collector/ring_reader.h"
+#include "attach/collector/session_quota.h"
 #include "tracer/recorder/page_faults.h"
 
 namespace tt::attach {
@@ -32,6 +33,7 @@ struct CollectorOptions {
   // A session per request of a context, or for requests at the same time; otherwise one per
   // context.
   bool per_request = false;
+  QuotaLimits keep;  // with per_request
 };
 
 class Collector {
@@ -53,6 +55,8 @@ class Collector {
   bool poll();
   // The last call, when the program has ended. `error`: empty, or how it ended.
   std::vector<RecordedContext> finish(const std::string& error);
+  // Sessions that were removed, because newer ones are kept.
+  std::size_t removed() const { return quota_.removed(); }
   // Whether any graph was seen, or a message says why not.
   bool saw_anything() const { return saw_anything_; }
 
@@ -90,6 +94,7 @@ class Collector {
   const CollectorOptions options_;
   const std::function<void(const std::string&)> message_;
   std::filesystem::path rings_;
+  SessionQuota quota_;
   std::list<Process> processes_;
   std::unique_ptr<PageFaults> faults_;
   pid_t watched_ = 0;

@@ -34,6 +34,7 @@ struct AttachOptions {
   std::vector<std::string> command;
   std::uint64_t ring_mib = 64;
   std::optional<std::uint16_t> live;  // port
+  std::optional<std::uint64_t> keep_bytes, keep_sessions;
   bool check = false, ollama = false, paused = false, per_request = false, quiet = false;
 };
 
@@ -108,7 +109,10 @@ int record(const AttachOptions& options, const Installation& installation) {
     page.emplace(*std::move(started));
   }
   attach::Collector collector(
-      {.output = options.output, .command = options.command, .per_request = options.per_request},
+      {.output = options.output,
+       .command = options.command,
+       .per_request = options.per_request,
+       .keep = {.bytes = options.keep_bytes, .sessions = options.keep_sessions}},
       say);
   if (collector.rings().empty()) {
     say("there is no folder for shared memory. Make /dev/shm or $TMPDIR writable.");
@@ -147,6 +151,8 @@ int record(const AttachOptions& options, const Installation& installation) {
       print_session(context);
     }
   }
+  if (collector.removed() > 0 && !options.quiet)
+    print_message("{} removed, to keep the newest", counted(collector.removed(), "session"));
   if (!collector.saw_anything())
     say(
         std::format("{} never called ggml through a shared library. It may link llama.cpp "
@@ -224,6 +230,20 @@ RunVerb add_attach_command(CLI::App& command) {
   command.add_flag("--per-request", options->per_request,
                    "A session per request of a server, and one for requests that are evaluated at "
                    "the same time, without the warm-up");
+  command
+      .add_option(
+          "--keep-bytes", options->keep_bytes,
+          "Remove the oldest sessions of requests in the folder when the size of all exceeds "
+          "this, such as 2GiB. Implies --per-request")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
+  command
+      .add_option(
+          "--keep-sessions", options->keep_sessions,
+          "Remove the oldest sessions of requests in the folder when there are more. Implies "
+          "--per-request")
+      ->check(whole_number(1, 1'000'000))
+      ->type_name("N");
   command.add_flag("--paused", options->paused,
                    "Record nothing at first. SIGUSR1 to tt starts and pauses recording");
   command
@@ -234,7 +254,10 @@ RunVerb add_attach_command(CLI::App& command) {
       ->type_name("PORT");
   command.add_flag("-q,--quiet", options->quiet, "Do not list the sessions at the end");
   command.footer("Example: tt attach -o traces -- llama-server -m model.gguf --port 8080");
-  return [options] { return run(*options); };
+  return [options] {
+    options->per_request |= options->keep_bytes || options->keep_sessions;
+    return run(*options);
+  };
 }
 
 }  // namespace tt::cli

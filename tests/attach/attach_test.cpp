@@ -657,6 +657,51 @@ TEST_F(AttachServer, SessionPerRequest) {
       << contents(folder / "err");
 }
 
+// Of its own only: a session of another program, the one that is being recorded and one of the
+// whole context stay.
+TEST_F(AttachServer, KeepsTheNewestSessions) {
+  make_model("small");
+  const auto record = [&](const char* options) {
+    return attached("llama-completion -m model.gguf -p Hello -n 2 --ignore-eos -no-cnv -t 1",
+                    options);
+  };
+  ASSERT_EQ(record("").code, 0);
+  ASSERT_EQ(sessions().size(), 1U);
+  const fs::path whole = sessions()[0];
+  ASSERT_EQ(record("--per-request").code, 0);
+  ASSERT_EQ(sessions().size(), 2U);
+  const fs::path earlier = sessions()[sessions()[0] == whole ? 1 : 0];
+  start("-np 1 -c 512", "--keep-sessions 2");
+  for (int i = 0; i < 4; ++i) ask(completion(port_, std::format("{} boats", i), 4));
+  const auto numbers = [&] {
+    std::string out;
+    for (const fs::path& file : sessions())
+      if (file != whole && file != earlier) out += file.stem().string().back();
+    return out;
+  };
+  ASSERT_TRUE(test::wait_until([&] { return numbers() == "234"; }))
+      << "two, and one that is being recorded: " << numbers();
+  stop();
+  EXPECT_EQ(numbers(), "34");
+  EXPECT_TRUE(fs::exists(whole));
+  EXPECT_FALSE(fs::exists(earlier)) << "of an earlier run";
+  EXPECT_TRUE(contents(folder / "err").contains("3 sessions removed, to keep the newest\n"))
+      << contents(folder / "err");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "traces"), {}), 3) << "nothing beside";
+
+  std::uintmax_t bytes = 0;
+  for (const fs::path& file : sessions())
+    if (file != whole) bytes += fs::file_size(file);
+  const Result limited = record(std::format("--keep-bytes {}", bytes).c_str());
+  ASSERT_EQ(limited.code, 0) << limited.err;
+  std::uintmax_t kept = 0;
+  for (const fs::path& file : sessions())
+    if (file != whole) kept += fs::file_size(file);
+  EXPECT_LE(kept, bytes);
+  EXPECT_EQ(sessions().size(), 3U) << limited.err;
+  EXPECT_TRUE(limited.err.contains("1 session removed, to keep the newest\n")) << limited.err;
+}
+
 // A checked draft goes back in the target; the draft model reads accepted tokens as a prompt.
 TEST_F(AttachServer, SessionPerRequestWithADraftModel) {
   make_model("small");
