@@ -286,7 +286,9 @@ std::string error_message(const CLI::App* app, const CLI::Error& error) {
                                           (!before.empty() && !is_option(before.front())));
   if (!verb_missing)
     for (const CLI::App* verb : app->get_subcommands()) program += " " + verb->get_name();
-  const auto option = std::ranges::find_if(rest, is_option);
+  // The parser leaves the mark before the arguments without a name, too.
+  const auto option = std::ranges::find_if(
+      rest, [](const std::string& argument) { return is_option(argument) && argument != "--"; });
   if (verb_missing && !before.empty() && !is_option(before.front())) {
     text = unknown_verb(*app, before.front());
   } else if (verb_missing && option != rest.end()) {
