@@ -36,7 +36,8 @@ Collector::Collector(CollectorOptions options, std::function<void(const std::str
     : options_(std::move(options)),
       message_(std::move(message)),
       rings_(make_folder()),
-      quota_(options_.output, options_.keep) {}
+      quota_(options_.output, options_.keep),
+      wanted_(options_.requests.value_or(0)) {}
 
 Collector::~Collector() {
   std::error_code none;
@@ -72,7 +73,8 @@ void Collector::find_rings() {
 }
 
 void Collector::pause(bool paused) {
-  paused_ = paused;
+  if (std::exchange(paused_, paused) && !paused && std::exchange(enough_, false))
+    wanted_ = requests_.kept + *options_.requests;
   for (Process& process : processes_) process.ring.pause(paused);
 }
 
@@ -164,11 +166,13 @@ void Collector::handle_graph(Process& process, const ListedGraph& graph) {
 
 void Collector::handle_step(Process& process, Recording& recording, const RunStep& step) {
   AttachedContext& context = recording.context;
+  if (enough_) return;
   if (options_.per_request) {
     if (context.is_warm_up(step)) return;
     if (context.is_open() && !context.is_draft() &&
         (step.head.begin - context.last_end() > kIdleNs || context.ends_before(step)))
       end_session(process, recording, SessionState::Done, "");
+    if (enough_) return;
   }
   if (!context.is_open()) open(process, recording, step);
   context.add(step, process.faults);
@@ -186,20 +190,45 @@ void Collector::open(Process& process, Recording& recording, const RunStep& firs
     message_("The program continues and is not recorded: " + opened.error());
 }
 
+// A session of a draft model ends with that of its target, and is kept if that one is.
 void Collector::end_session(Process& process, Recording& recording, SessionState state,
                             const std::string& error) {
   if (!recording.context.is_open()) return;
+  if (options_.per_request && recording.context.is_draft()) {
+    for (auto& [scheduler, other] : process.contexts)
+      if (!other->context.is_draft()) end_session(process, *other, state, error);
+    if (!recording.context.is_open()) return;
+  }
+  settle(process, recording, state, error, std::nullopt);
+  if (wanted_ == 0 || enough_ || requests_.kept < wanted_) return;
+  pause(true);
+  enough_ = true;
+  message_(std::format("{} requests are recorded. Recording is paused; SIGUSR1 starts it again.",
+                       requests_.kept));
+}
+
+void Collector::settle(Process& process, Recording& recording, SessionState state,
+                       const std::string& error, std::optional<bool> keep) {
   const std::uint64_t steps_lost = process.ring.steps_lost();
   const std::uint64_t faults_lost = faults_ ? faults_->lost() : 0;
   EndedSession ended = recording.context.finish(
       state, error, steps_lost - std::exchange(process.steps_lost, steps_lost),
       faults_lost - std::exchange(faults_lost_, faults_lost));
   recording.requests += std::max(1U, ended.requests);
+  const bool kept = keep.value_or(!options_.slower_than_ns || ended.slowest_ns_per_token.value_or(
+                                                                  0) > *options_.slower_than_ns);
+  (kept ? requests_.kept : requests_.dropped) += ended.requests;
+  if (options_.per_request && !recording.context.is_draft()) {
+    for (auto& [scheduler, other] : process.contexts)
+      if (other->context.is_draft() && other->context.is_open())
+        settle(process, *other, state, error, kept);
+  }
+  if (!kept) {
+    if (!ended.file.empty()) remove_session(ended.file);
+    return;
+  }
   if (!ended.file.empty()) quota_.add(ended.file, ended.start_utc_ns);
   recording.ended.sessions.push_back(std::move(ended));
-  if (!options_.per_request || recording.context.is_draft()) return;
-  for (auto& [scheduler, other] : process.contexts)
-    if (other->context.is_draft()) end_session(process, *other, state, error);
 }
 
 // No record is left of the steps that have ended, and none was running.

@@ -33,7 +33,16 @@ struct CollectorOptions {
   // A session per request of a context, or for requests at the same time; otherwise one per
   // context.
   bool per_request = false;
-  QuotaLimits keep;  // with per_request
+  // With per_request:
+  QuotaLimits keep;
+  std::optional<std::uint32_t> requests;  // after so many were kept, recording is paused
+  std::optional<std::int64_t>
+      slower_than_ns;  // keeps those with tokens that took longer, on average
+};
+
+// Requests that have ended.
+struct RequestCounts {
+  std::uint64_t kept = 0, dropped = 0;
 };
 
 class Collector {
@@ -48,13 +57,14 @@ class Collector {
   const std::filesystem::path& rings() const { return rings_; }
   // Page faults of this process, from now on. Call before it starts the program.
   void watch(pid_t pid);
-  // Whether steps are recorded from now on.
+  // Whether steps are recorded from now on. After a number of requests it pauses itself.
   void pause(bool paused);
   bool paused() const { return paused_; }
   // Reads what is there. false: there was nothing.
   bool poll();
   // The last call, when the program has ended. `error`: empty, or how it ended.
   std::vector<RecordedContext> finish(const std::string& error);
+  const RequestCounts& requests() const { return requests_; }
   // Sessions that were removed, because newer ones are kept.
   std::size_t removed() const { return quota_.removed(); }
   // Whether any graph was seen, or a message says why not.
@@ -87,6 +97,8 @@ class Collector {
   void open(Process& process, Recording& recording, const RunStep& first);
   void end_session(Process& process, Recording& recording, SessionState state,
                    const std::string& error);
+  void settle(Process& process, Recording& recording, SessionState state, const std::string& error,
+              std::optional<bool> keep);
   void end_idle(Process& process);
   void end_context(Process& process, std::uint64_t scheduler, SessionState state,
                    const std::string& error);
@@ -100,7 +112,10 @@ class Collector {
   pid_t watched_ = 0;
   std::uint64_t faults_lost_ = 0;  // that a session has
   std::vector<RecordedContext> recorded_;
+  RequestCounts requests_;
+  std::uint64_t wanted_ = 0;  // kept requests after which recording is paused; 0: any number
   bool saw_anything_ = false, paused_ = false;
+  bool enough_ = false;  // requests; what is still in the rings is not recorded
 };
 
 }  // namespace tt::attach

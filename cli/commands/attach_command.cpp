@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "cli/terminal/standard_output.h"
 #include "program/installation.h"
 #include "program/validators.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt::cli {
 namespace {
@@ -35,6 +37,8 @@ struct AttachOptions {
   std::uint64_t ring_mib = 64;
   std::optional<std::uint16_t> live;  // port
   std::optional<std::uint64_t> keep_bytes, keep_sessions;
+  std::optional<std::uint32_t> requests;
+  std::optional<std::int64_t> slower_than_ns;  // per token
   bool check = false, ollama = false, paused = false, per_request = false, quiet = false;
 };
 
@@ -91,6 +95,21 @@ void print_requests(const fs::path& folder, const attach::RecordedContext& conte
     if (!session.file.empty() && errors.insert(session.error).second) print_losses(session);
 }
 
+// "slower-than 200ms/token", in nanoseconds.
+std::optional<std::int64_t> parse_rule(std::string_view text) {
+  constexpr std::string_view kBegin = "slower-than ", kEnd = "/token";
+  if (!text.starts_with(kBegin) || !text.ends_with(kEnd)) return std::nullopt;
+  text.remove_prefix(kBegin.size());
+  text.remove_suffix(kEnd.size());
+  const std::size_t unit_at = std::min(text.size(), text.find_first_not_of("0123456789."));
+  const std::string_view unit = text.substr(unit_at);
+  const auto number = parse_number<double>(text.substr(0, unit_at));
+  const double ns = unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 0;
+  constexpr double kMaxNs = 3600e9;
+  if (!number || *number * ns <= 0 || *number * ns > kMaxNs) return std::nullopt;
+  return static_cast<std::int64_t>(*number * ns);
+}
+
 int record(const AttachOptions& options, const Installation& installation) {
   std::error_code failed;
   fs::create_directories(options.output, failed);
@@ -112,7 +131,9 @@ int record(const AttachOptions& options, const Installation& installation) {
       {.output = options.output,
        .command = options.command,
        .per_request = options.per_request,
-       .keep = {.bytes = options.keep_bytes, .sessions = options.keep_sessions}},
+       .keep = {.bytes = options.keep_bytes, .sessions = options.keep_sessions},
+       .requests = options.requests,
+       .slower_than_ns = options.slower_than_ns},
       say);
   if (collector.rings().empty()) {
     say("there is no folder for shared memory. Make /dev/shm or $TMPDIR writable.");
@@ -151,6 +172,10 @@ int record(const AttachOptions& options, const Installation& installation) {
       print_session(context);
     }
   }
+  if (options.slower_than_ns && !options.quiet)
+    print_message("{} kept, {} not slower than {} per token",
+                  counted(collector.requests().kept, "request"), collector.requests().dropped,
+                  format_duration(static_cast<double>(*options.slower_than_ns)));
   if (collector.removed() > 0 && !options.quiet)
     print_message("{} removed, to keep the newest", counted(collector.removed(), "session"));
   if (!collector.saw_anything())
@@ -244,6 +269,24 @@ RunVerb add_attach_command(CLI::App& command) {
           "--per-request")
       ->check(whole_number(1, 1'000'000))
       ->type_name("N");
+  command
+      .add_option("--requests", options->requests,
+                  "Pause recording after this number of requests were kept. Implies --per-request")
+      ->check(whole_number(1, 1'000'000))
+      ->type_name("N");
+  command
+      .add_option_function<std::string>(
+          "--when",
+          [options](const std::string& rule) {
+            options->slower_than_ns = parse_rule(rule);
+            if (!options->slower_than_ns)
+              throw CLI::ValidationError(
+                  "--when",
+                  std::format("must be a rule such as 'slower-than 200ms/token', not '{}'", rule));
+          },
+          "Keep the session of a request only if its generated tokens took longer on average: "
+          "'slower-than 200ms/token' (us, ms or s). Implies --per-request")
+      ->type_name("RULE");
   command.add_flag("--paused", options->paused,
                    "Record nothing at first. SIGUSR1 to tt starts and pauses recording");
   command
@@ -255,7 +298,8 @@ RunVerb add_attach_command(CLI::App& command) {
   command.add_flag("-q,--quiet", options->quiet, "Do not list the sessions at the end");
   command.footer("Example: tt attach -o traces -- llama-server -m model.gguf --port 8080");
   return [options] {
-    options->per_request |= options->keep_bytes || options->keep_sessions;
+    options->per_request |= options->keep_bytes || options->keep_sessions || options->requests ||
+                            options->slower_than_ns;
     return run(*options);
   };
 }

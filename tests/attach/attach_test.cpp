@@ -702,6 +702,61 @@ TEST_F(AttachServer, KeepsTheNewestSessions) {
   EXPECT_TRUE(limited.err.contains("1 session removed, to keep the newest\n")) << limited.err;
 }
 
+// Then it records nothing, and the program goes on; SIGUSR1 starts again.
+TEST_F(AttachServer, StopsAfterRequests) {
+  make_model("small");
+  start("-np 1 -c 512", "--requests 2");
+  const auto ask_four = [&] {
+    for (int i = 0; i < 4; ++i)
+      EXPECT_TRUE(ask(completion(port_, std::format("{} boats", i), 4)).contains("\"content\""));
+  };
+  const auto said = [&](const char* text) { return contents(folder / "err").contains(text); };
+  ask_four();
+  ASSERT_TRUE(test::wait_until([&] { return said("tt attach: 2 requests are recorded."); }));
+  ASSERT_EQ(::kill(background_->pid(), SIGUSR1), 0);
+  ASSERT_TRUE(test::wait_until([&] { return said("tt attach: recording\n"); }));
+  EXPECT_EQ(sessions().size(), 2U);
+  ask_four();
+  ASSERT_TRUE(test::wait_until([&] { return said("tt attach: 4 requests are recorded."); }));
+  stop();
+  EXPECT_EQ(sessions().size(), 4U);
+  for (const fs::path& file : sessions()) expect_valid(file);
+}
+
+// An answer of one token has no generated token that was evaluated.
+TEST_F(AttachServer, KeepsSlowRequestsOnly) {
+  make_model("small");
+  start("-np 1 -c 512", "--when 'slower-than 1us/token'");
+  for (const int tokens : {1, 4, 1})
+    ask(completion(port_, std::format("{} boats", tokens), tokens));
+  stop();
+  ASSERT_EQ(sessions().size(), 1U) << contents(folder / "err");
+  EXPECT_EQ(open(sessions()[0]).info()->title, "4 boats");
+  expect_valid(sessions()[0]);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "traces"), {}), 1) << "nothing beside";
+  EXPECT_TRUE(
+      contents(folder / "err").contains("1 request kept, 2 not slower than 1.00 us per token"))
+      << contents(folder / "err");
+
+  const Result fast =
+      attached("llama-completion -m model.gguf -p Hello -n 4 --ignore-eos -no-cnv -t 1",
+               "--when 'slower-than 100s/token'");
+  ASSERT_EQ(fast.code, 0) << fast.err;
+  EXPECT_EQ(sessions().size(), 1U) << fast.err;
+  EXPECT_TRUE(fast.err.contains("0 requests kept, 1 not slower than 100 s per token")) << fast.err;
+}
+
+TEST_F(Attach, RefusesAnotherRule) {
+  for (const char* rule : {"slower-than 200ms", "faster-than 1ms/token", "slower-than 1m/token",
+                           "slower-than ms/token", "slower-than 0ms/token"}) {
+    const Result result = attached("true", std::format("--when '{}'", rule));
+    EXPECT_NE(result.code, 0);
+    EXPECT_TRUE(result.err.contains(
+        std::format("--when: must be a rule such as 'slower-than 200ms/token', not '{}'", rule)))
+        << result.err;
+  }
+}
+
 // A checked draft goes back in the target; the draft model reads accepted tokens as a prompt.
 TEST_F(AttachServer, SessionPerRequestWithADraftModel) {
   make_model("small");
