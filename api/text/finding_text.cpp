@@ -140,6 +140,7 @@ std::string repeated_prompt_text(const Figures& f) {
     why = std::format(
         "the first {} are the same, but {}", counted(count(f, "common_tokens"), "token"),
         reason == "sliding_window" ? "the cache no longer had all tokens of the sliding window"
+        : reason == "not_kept"     ? "the program did not reuse them"
                                    : "a recurrent state cannot be taken back to an earlier token");
     if (!difference.empty()) why += "; " + difference;
   }

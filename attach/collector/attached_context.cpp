@@ -264,6 +264,12 @@ bool AttachedContext::is_warm_up(const RunStep& step) const {
          });
 }
 
+std::string AttachedContext::text_of_tokens(std::span<const std::int32_t> ids) const {
+  std::string text;
+  for (const std::int32_t id : ids) text += vocabulary_ ? vocabulary_->piece(id) : "";
+  return to_valid_utf8(text);
+}
+
 // The begin of the text that the step evaluates.
 std::string AttachedContext::title_of(const StepTokens& tokens) const {
   constexpr std::size_t kLength = 80;
@@ -340,6 +346,7 @@ void AttachedContext::add_tokens(const StepTokens& tokens, Step& step) {
     }
   }
   if (step.phase == Phase::Other) step.phase = any_prompt ? Phase::Prompt : Phase::Generate;
+  if (any_prompt) session.prompt_end = step.end;
   if (session.writing()) session.keep(session.writer->add_tokens(added));
 }
 
@@ -396,8 +403,10 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
   if (step.n_tokens == 0) {
     step.phase = Phase::Other;
     requests_.add_other();
+    prompts_.forget();
   } else if (known->has_cache) {
     requests_.add(tokens.batch, tokens.runs, run.head.begin, run.head.end);
+    prompts_.add(*tokens.ids, tokens.runs);
     evaluated_ += static_cast<std::int32_t>(step.n_tokens);
   }
   any_request_ = any_request_ || step.n_tokens > 0;
@@ -441,7 +450,16 @@ EndedSession AttachedContext::finish(SessionState state, const std::string& erro
   };
   const std::uint32_t requests = draft_ ? 0 : requests_.requests();
   if (requests > 0 && !info.fact("attach.request").empty()) add("attach.requests", requests);
-  add("result.prompt_tokens", session.added.tokens - session.added.generated);
+  if (requests > 1) prompts_.forget();
+  const auto compared = prompts_.end(
+      info.id, [&](std::span<const std::int32_t> some) { return text_of_tokens(some); });
+  const bool alone = requests == 1 && compared && !info.fact("attach.request").empty();
+  add("result.prompt_tokens",
+      alone ? compared->prompt_tokens : session.added.tokens - session.added.generated);
+  if (alone) {
+    add_reuse_facts(info, compared->reused, compared->cached);
+    add("result.prompt_ns", session.prompt_end.v);
+  }
   add("result.generated_tokens", session.added.generated);
   if (buffers_.compute > 0) {
     add("result.kv_bytes", buffers_.kv);

@@ -8,9 +8,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "attach/collector/prompt_history.h"
 #include "attach/collector/records.h"
 #include "attach/collector/request_tracker.h"
 #include "tracer/format/file/session_writer.h"
@@ -79,6 +81,8 @@ class AttachedContext {
   // step are removed.
   void add(const RunStep& step, std::vector<PageFault>& faults);
   void commit();
+  // Steps were not recorded.
+  void forget_prompts() { prompts_.forget(); }
   // CLOCK_MONOTONIC; of the open session.
   std::int64_t last_end() const { return last_end_; }
   // Ends the open session. `state`: Done, or Failed if the program was killed.
@@ -103,6 +107,7 @@ class AttachedContext {
     std::int64_t epoch_ns = 0;
     std::map<const GraphTemplate*, TemplateId> templates;  // in the file
     std::map<std::uint32_t, AllocationId> allocations;
+    Ns prompt_end{};          // of the last step with tokens of a prompt
     Counts added, committed;  // added: also those that could not be written
     std::optional<StepRecord> last_record;
     LossCounters losses;
@@ -115,6 +120,7 @@ class AttachedContext {
   void describe(const ProgramFacts& program);
   const Known* graph_of(const RunStep& step) const;
   StepTokens tokens_of(const RunStep& step, const Known& known) const;
+  std::string text_of_tokens(std::span<const std::int32_t> ids) const;
   std::string title_of(const StepTokens& tokens) const;
   void write_graph(const Known& known, Step& step);
   void add_tokens(const StepTokens& tokens, Step& step);
@@ -132,6 +138,7 @@ class AttachedContext {
   bool any_request_ = false;
   std::int64_t last_end_ = 0;
   RequestTracker requests_;
+  PromptHistory prompts_;
   std::optional<Session> session_;
   OffsetCoverage coverage_;
   BufferSizes buffers_;

@@ -75,7 +75,10 @@ void Collector::find_rings() {
 void Collector::pause(bool paused) {
   if (std::exchange(paused_, paused) && !paused && std::exchange(enough_, false))
     wanted_ = requests_.kept + *options_.requests;
-  for (Process& process : processes_) process.ring.pause(paused);
+  for (Process& process : processes_) {
+    process.ring.pause(paused);
+    for (auto& [scheduler, recording] : process.contexts) recording->context.forget_prompts();
+  }
 }
 
 bool Collector::poll() {

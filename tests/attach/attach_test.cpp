@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/report/validation.h"
@@ -700,6 +701,54 @@ TEST_F(AttachServer, KeepsTheNewestSessions) {
   EXPECT_LE(kept, bytes);
   EXPECT_EQ(sessions().size(), 3U) << limited.err;
   EXPECT_TRUE(limited.err.contains("1 session removed, to keep the newest\n")) << limited.err;
+}
+
+// What was reused is what the server says; a text that changes at its begin is the reason.
+TEST_F(AttachServer, SaysWhyAPromptWasReadAgain) {
+  make_model("small");
+  start("-np 1 -c 1024", "--per-request");
+  const std::string rules = ". The captain of the old wooden boat waits for the wind to turn south";
+  const auto request = [&](const std::string& prompt, const char* more = "") {
+    const std::string answer =
+        ask(post(port_, "/completion",
+                 std::format(R"({{"prompt": "{}", "n_predict": 4, "ignore_eos": true, )"
+                             R"("temperature": 0{}}})",
+                             prompt, more)));
+    const auto number = [&](std::string_view name) {
+      const std::size_t at = answer.find(std::format("\"{}\":", name));
+      return at == std::string::npos ? -1 : std::stoi(answer.substr(at + name.size() + 3));
+    };
+    return std::pair(number("cache_n"), number("prompt_n"));
+  };
+  std::vector<std::pair<int, int>> said;  // reused and evaluated tokens
+  said.push_back(request("Today is Monday" + rules));
+  said.push_back(request("Today is Friday" + rules));
+  said.push_back(request("Today is Friday" + rules));
+  said.push_back(request("Today is Friday" + rules, R"(, "cache_prompt": false)"));
+  stop();
+  ASSERT_EQ(sessions().size(), 4U) << contents(folder / "err");
+  std::vector<SessionInfo> infos;
+  for (const fs::path& file : sessions()) {
+    infos.push_back(*open(file).info());
+    const auto [reused, evaluated] = said[infos.size() - 1];
+    EXPECT_GE(reused, 0);
+    EXPECT_EQ(infos.back().fact("result.reused_tokens"), std::to_string(reused));
+    EXPECT_EQ(infos.back().fact("result.prompt_tokens"), std::to_string(reused + evaluated));
+  }
+  EXPECT_EQ(infos[0].fact("result.reuse_end"), "");
+  EXPECT_EQ(infos[1].fact("result.reuse_end"), "other_token");
+  EXPECT_EQ(infos[1].fact("result.cached_from"), infos[0].id);
+  EXPECT_TRUE(infos[1].fact("result.text_before").ends_with("Today is "))
+      << infos[1].fact("result.text_before");
+  EXPECT_TRUE(infos[1].fact("result.text_prompt").starts_with("Friday"));
+  EXPECT_TRUE(infos[1].fact("result.text_cached").starts_with("Monday"));
+  EXPECT_EQ(infos[2].fact("result.reuse_end"), "") << "all but the last token was reused";
+  EXPECT_EQ(infos[3].fact("result.reuse_end"), "not_kept");
+  EXPECT_EQ(infos[3].fact("result.common_tokens"), infos[3].fact("result.prompt_tokens"));
+  const Result shown = run_tt(folder, "show " + sessions()[1].string());
+  EXPECT_TRUE(shown.out.contains("tokens were evaluated again")) << shown.out;
+  const Result again = run_tt(folder, "show " + sessions()[3].string());
+  EXPECT_TRUE(again.out.contains("but the program did not reuse them.")) << again.out;
 }
 
 // Then it records nothing, and the program goes on; SIGUSR1 starts again.

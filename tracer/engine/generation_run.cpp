@@ -176,23 +176,10 @@ std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
 }
 
 CachedTokens GenerationRun::compare_with_memory(std::span<const std::int32_t> tokens) const {
-  const std::span<const std::int32_t> held = engine_.cached_tokens;
-  const std::size_t common = common_tokens(held, tokens);
-  CachedTokens cached;
-  cached.tokens = static_cast<std::uint32_t>(held.size());
-  cached.common = static_cast<std::uint32_t>(common);
-  cached.repeated =
-      static_cast<std::uint32_t>(repeated_tokens(held.subspan(common), tokens.subspan(common)));
+  CachedTokens cached =
+      compare_prompt(engine_.cached_tokens, tokens,
+                     [&](std::span<const std::int32_t> some) { return text_of(some); });
   cached.session = engine_.cached_session;
-  if (common == std::min(held.size(), tokens.size())) return cached;
-  constexpr std::size_t kTextTokens = 8;
-  const auto begin_of = [&](std::span<const std::int32_t> list) {
-    return text_of(list.first(std::min(kTextTokens, list.size())));
-  };
-  cached.end = ReuseEnd::OtherToken;
-  cached.before = text_of(tokens.first(common).last(std::min(kTextTokens, common)));
-  cached.prompt = begin_of(tokens.subspan(common));
-  cached.cached = begin_of(held.subspan(common));
   return cached;
 }
 

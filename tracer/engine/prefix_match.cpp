@@ -1,6 +1,7 @@
 #include "tracer/engine/prefix_match.h"
 
 #include <algorithm>
+#include <format>
 #include <string_view>
 #include <unordered_set>
 
@@ -33,6 +34,46 @@ std::size_t repeated_tokens(std::span<const std::int32_t> cached,
     counted = at + kRepeatedRun;
   }
   return repeated;
+}
+
+CachedTokens compare_prompt(std::span<const std::int32_t> cached,
+                            std::span<const std::int32_t> prompt, const TextOfTokens& text_of) {
+  const std::size_t common = common_tokens(cached, prompt);
+  CachedTokens out;
+  out.tokens = static_cast<std::uint32_t>(cached.size());
+  out.common = static_cast<std::uint32_t>(common);
+  out.repeated =
+      static_cast<std::uint32_t>(repeated_tokens(cached.subspan(common), prompt.subspan(common)));
+  if (common == std::min(cached.size(), prompt.size())) return out;
+  constexpr std::size_t kTextTokens = 8;
+  const auto begin_of = [&](std::span<const std::int32_t> list) {
+    return text_of(list.first(std::min(kTextTokens, list.size())));
+  };
+  out.end = ReuseEnd::OtherToken;
+  out.before = text_of(prompt.first(common).last(std::min(kTextTokens, common)));
+  out.prompt = begin_of(prompt.subspan(common));
+  out.cached = begin_of(cached.subspan(common));
+  return out;
+}
+
+void add_reuse_facts(SessionInfo& info, std::uint32_t reused, const CachedTokens& cached) {
+  const auto add = [&](const char* name, auto value) {
+    info.facts.emplace_back(name, std::format("{}", value));
+  };
+  add("result.reused_tokens", reused);
+  if (reused > 0 && !cached.session.empty()) add("result.reused_from", cached.session);
+  if (cached.end != ReuseEnd::None) {
+    add("result.reuse_end", to_text(cached.end));
+    add("result.cached_tokens", cached.tokens);
+    add("result.common_tokens", cached.common);
+    add("result.repeated_tokens", cached.repeated);
+    if (!cached.session.empty()) add("result.cached_from", cached.session);
+  }
+  if (!cached.prompt.empty()) {
+    add("result.text_before", cached.before);
+    add("result.text_prompt", cached.prompt);
+    add("result.text_cached", cached.cached);
+  }
 }
 
 }  // namespace tt

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tracer/engine/engine_state.h"
+#include "tracer/engine/prefix_match.h"
 #include "tracer/memory/memory_limit.h"
 #include "tracer/text/join.h"
 #include "tracer/text/recorded_answer.h"
@@ -158,22 +159,7 @@ void Engine::complete(SessionInfo& info, const GenerationResult& result) const {
   add("request.seed", result.seed);
   add("result.stop_reason", to_text(result.reason));
   add("result.prompt_tokens", result.prompt_tokens);
-  add("result.reused_tokens", result.reused_tokens);
-  const CachedTokens& cached = result.cached;
-  if (result.reused_tokens > 0 && !cached.session.empty())
-    add("result.reused_from", cached.session);
-  if (cached.end != ReuseEnd::None) {
-    add("result.reuse_end", to_text(cached.end));
-    add("result.cached_tokens", cached.tokens);
-    add("result.common_tokens", cached.common);
-    add("result.repeated_tokens", cached.repeated);
-    if (!cached.session.empty()) add("result.cached_from", cached.session);
-  }
-  if (!cached.prompt.empty()) {
-    add("result.text_before", cached.before);
-    add("result.text_prompt", cached.prompt);
-    add("result.text_cached", cached.cached);
-  }
+  add_reuse_facts(info, result.reused_tokens, result.cached);
   add("result.generated_tokens", result.generated);
   add("result.prompt_ns", result.prompt_ns);
   add("result.generate_ns", result.generate_ns);

@@ -16,7 +16,8 @@ std::string new_session_id() {
 }
 
 const char* to_text(ReuseEnd end) {
-  static constexpr std::array words = {"none", "other_token", "sliding_window", "recurrent_state"};
+  static constexpr std::array words = {"none", "other_token", "sliding_window", "recurrent_state",
+                                       "not_kept"};
   return words[static_cast<std::size_t>(end)];
 }
 

@@ -71,10 +71,11 @@ enum class StopReason : std::uint8_t {
 
 // Why no more of a prompt was reused than was.
 enum class ReuseEnd : std::uint8_t {
-  None,           // all was reused that could be
-  OtherToken,     // the prompt goes on with another token than the memory held
-  SlidingWindow,  // the memory no longer held the tokens in the window
-  RecurrentState  // it cannot be taken back to an earlier token
+  None,            // all was reused that could be
+  OtherToken,      // the prompt goes on with another token than the memory held
+  SlidingWindow,   // the memory no longer held the tokens in the window
+  RecurrentState,  // it cannot be taken back to an earlier token
+  NotKept          // the program did not use them; of an attached one, whose reason is not visible
 };
 const char* to_text(ReuseEnd);
 

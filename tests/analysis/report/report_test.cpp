@@ -460,6 +460,14 @@ TEST(Report, SaysWhyAPromptWasEvaluatedAgain) {
       "20 of the 29 prompt tokens were evaluated again, in about 20.0 ms, although the request "
       "before had evaluated the same text: the first 20 tokens are the same, but a recurrent "
       "state cannot be taken back to an earlier token.");
+  EXPECT_EQ(text({{"result.prompt_tokens", "29"},
+                  {"result.reused_tokens", "0"},
+                  {"result.prompt_ns", "29000000"},
+                  {"result.reuse_end", "not_kept"},
+                  {"result.common_tokens", "29"}}),
+            "29 of the 29 prompt tokens were evaluated again, in about 29.0 ms, although the "
+            "request before had evaluated the same text: the first 29 tokens are the same, but the "
+            "program did not reuse them.");
 }
 
 TEST(Report, SaysWhatTheMachineDid) {
