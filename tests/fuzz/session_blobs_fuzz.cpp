@@ -2,7 +2,7 @@
 // random damage does not reach because of the file's checksums.
 //
 // Input: 4 bytes little-endian, the length of the template; the template (uncompressed); then a
-// step blob, a page-fault blob or a list of ranges.
+// step blob, a page-fault blob, a list of ranges, or a value blob (uncompressed).
 #include <zstd.h>
 
 #include <cstring>
@@ -72,6 +72,19 @@ bool add_residency(SessionWriter& writer, const Step& step, std::span<const std:
   return writer.add_residency(of).has_value();
 }
 
+// Adds the values of a step if the blob, compressed, decodes as values of ops of the graph.
+bool add_values(SessionWriter& writer, const GraphTemplate& graph, const Step& step,
+                std::span<const std::uint8_t> blob) {
+  auto outputs = unpack_values(compressed(blob));
+  if (!outputs || outputs->empty() || outputs->back().op.v >= graph.ops.size()) return true;
+  const Blob packed = pack_values(*outputs).value();
+  // NaN differs from itself; its bytes do not.
+  if (pack_values(unpack_values(packed).value()).value() != packed)
+    fuzz::report_finding("values differ after packing and unpacking");
+  return writer.add_values({.step = step.id, .not_captured = 1, .outputs = *std::move(outputs)})
+      .has_value();
+}
+
 bool write(const std::filesystem::path& file, const GraphTemplate& graph,
            std::span<const std::uint8_t> blob) {
   const std::vector<Step> steps = steps_of(graph, blob);
@@ -94,7 +107,7 @@ bool write(const std::filesystem::path& file, const GraphTemplate& graph,
   if (!(*writer)->add_tokens(tokens)) return false;
   for (const Step& step : steps)
     if (!(*writer)->add_step(step) || !add_faults(**writer, step, blob) ||
-        !add_residency(**writer, step, blob))
+        !add_residency(**writer, step, blob) || !add_values(**writer, graph, step, blob))
       return false;
   info.state = SessionState::Done;
   return (*writer)->finish(info, {}).has_value();

@@ -64,6 +64,7 @@ struct RandomSession {
   std::vector<Step> steps;
   std::vector<StepFaults> faults, minor_faults;  // only some of the steps
   std::vector<StepResidency> residency;          // only some of the steps
+  std::vector<StepValues> values;                // only some of the steps
   friend bool operator==(const RandomSession&, const RandomSession&) = default;
 };
 
@@ -178,6 +179,19 @@ inline StepResidency random_residency(Dice& dice, StepId step) {
   return of;
 }
 
+// Of a step whose template has `ops` ops.
+inline StepValues random_values(Dice& dice, StepId step, std::size_t ops) {
+  StepValues of{.step = step, .not_captured = dice.any_u64(), .outputs = {}};
+  for (std::size_t op = dice.size(3); op < ops; op += 1 + dice.size(5)) {
+    OutputValues output{.op = OpId{static_cast<std::uint32_t>(op)}, .ne = {}, .values = {}};
+    std::uint64_t n = 1;
+    for (std::uint64_t& ne : output.ne) n *= ne = dice.one_in(20) ? 0 : 1 + dice.below(4);
+    for (; n > 0; --n) output.values.push_back(dice.any_float());
+    of.outputs.push_back(std::move(output));
+  }
+  return of;
+}
+
 inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape = {}) {
   Dice dice(seed);
   RandomSession s;
@@ -231,6 +245,10 @@ inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape
     if (dice.one_in(3)) s.minor_faults.push_back(random_faults(dice, step.id));
   for (const Step& step : s.steps)
     if (dice.one_in(3)) s.residency.push_back(random_residency(dice, step.id));
+  for (const Step& step : s.steps) {
+    const std::size_t ops = step.graph.v == 0 ? 0 : s.templates[step.graph.v - 1].ops.size();
+    if (dice.one_in(3)) s.values.push_back(random_values(dice, step.id, ops));
+  }
   return s;
 }
 
@@ -244,6 +262,7 @@ inline std::expected<void, TraceError> add_all(SessionWriter& writer, const Rand
   if (done) done = writer.add_tokens(s.tokens);
   auto faults = s.faults.begin(), minor_faults = s.minor_faults.begin();
   auto residency = s.residency.begin();
+  auto values = s.values.begin();
   for (std::size_t i = 0; done && i < s.steps.size(); ++i) {
     done = writer.add_step(s.steps[i]);
     if (done && faults != s.faults.end() && faults->step.v == i)
@@ -252,6 +271,8 @@ inline std::expected<void, TraceError> add_all(SessionWriter& writer, const Rand
       done = writer.add_faults(*minor_faults++, s.steps[i].begin, FaultKind::Minor);
     if (done && residency != s.residency.end() && residency->step.v == i)
       done = writer.add_residency(*residency++);
+    if (done && values != s.values.end() && values->step.v == i)
+      done = writer.add_values(*values++);
   }
   if (done) done = writer.commit();
   return done;
@@ -314,6 +335,11 @@ inline std::expected<RandomSession, TraceError> read_session(const std::filesyst
         return true;
       });
   if (!residency) return std::unexpected(residency.error());
+  const auto values = reader->for_each_values(StepId{0}, UINT32_MAX, [&](const StepValues& of) {
+    s.values.push_back(of);
+    return true;
+  });
+  if (!values) return std::unexpected(values.error());
   return s;
 }
 

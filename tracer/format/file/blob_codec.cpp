@@ -3,7 +3,10 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace tt {
@@ -15,25 +18,26 @@ constexpr std::size_t kTensorBytes = 24, kNodeBytes = 5, kOpBytes = 4, kSlotByte
                       kSlotValuesBytes = 2, kStatsBytes = 19;
 
 // ---------------------------------------------------------------------------
-// Templates and allocations are zstd frames. The output is allocated by the content size in
-// the frame, after it was checked against the limit.
+// Templates, allocations and captured values are zstd frames. The output is allocated by the
+// content size in the frame, after it was checked against the limit.
 
-std::expected<Blob, DecodeError> compress(std::span<const std::byte> raw) {
-  if (raw.size() > kMaxUnpackedBytes)
+std::expected<Blob, DecodeError> compress(std::span<const std::byte> raw, int level = 6,
+                                          std::size_t max_bytes = kMaxUnpackedBytes) {
+  if (raw.size() > max_bytes)
     return std::unexpected(DecodeError{"larger than the format allows", raw.size()});
   Blob out(ZSTD_compressBound(raw.size()));
-  const std::size_t n = ZSTD_compress(out.data(), out.size(), raw.data(), raw.size(), 6);
+  const std::size_t n = ZSTD_compress(out.data(), out.size(), raw.data(), raw.size(), level);
   if (ZSTD_isError(n)) return std::unexpected(DecodeError{"zstd could not compress", 0});
   out.resize(n);
   return out;
 }
 
-std::expected<Blob, DecodeError> decompress(std::span<const std::byte> frame) {
+std::expected<Blob, DecodeError> decompress(std::span<const std::byte> frame,
+                                            std::size_t max_bytes = kMaxUnpackedBytes) {
   const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR)
     return std::unexpected(DecodeError{"not a zstd frame", 0});
-  if (size > kMaxUnpackedBytes)
-    return std::unexpected(DecodeError{"larger than the format allows", 0});
+  if (size > max_bytes) return std::unexpected(DecodeError{"larger than the format allows", 0});
   Blob out(static_cast<std::size_t>(size));
   const std::size_t n = ZSTD_decompress(out.data(), out.size(), frame.data(), frame.size());
   if (ZSTD_isError(n) || n != out.size())
@@ -483,6 +487,82 @@ std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, St
   in.expect_end();
   if (!in.ok()) return std::unexpected(in.error());
   return {};
+}
+
+namespace {
+
+// Level 1: values hardly compress better with more time.
+constexpr int kValuesLevel = 1;
+constexpr std::size_t kOutputBytes = 5;  // at least, without values; at most 10 bytes per number
+constexpr std::size_t kMaxValuesBytes =
+    10 + kMaxCapturedOutputs * 5 * 10 + kMaxCapturedValues * sizeof(float);
+static_assert(std::endian::native == std::endian::little,
+              "values are stored as they are in memory");
+
+// The number of elements; nullopt: more than a step may have.
+std::optional<std::size_t> elements(const OutputValues& output) {
+  std::uint64_t n = 1;
+  for (const std::uint64_t ne : output.ne) {
+    if (ne > kMaxCapturedValues) return std::nullopt;
+    n *= ne;
+    if (n > kMaxCapturedValues) return std::nullopt;
+  }
+  return n;
+}
+
+}  // namespace
+
+std::expected<Blob, DecodeError> pack_values(std::span<const OutputValues> outputs) {
+  const auto invalid = [](const char* what) { return std::unexpected(DecodeError{what, 0}); };
+  if (outputs.size() > kMaxCapturedOutputs)
+    return invalid("more captured outputs than the format allows");
+  ByteWriter out;
+  out.varint(outputs.size());
+  std::size_t all = 0;
+  const OutputValues* before = nullptr;
+  for (const OutputValues& output : outputs) {
+    if (elements(output) != output.values.size())
+      return invalid("values that do not fit the shape");
+    if (before != nullptr && output.op.v <= before->op.v)
+      return invalid("ops that are not in order");
+    before = &output;
+    all += output.values.size();
+    if (all > kMaxCapturedValues) return invalid("more captured values than the format allows");
+    out.varint(output.op.v);
+    for (const std::uint64_t ne : output.ne) out.varint(ne);
+    out.append(std::as_bytes(std::span(output.values)));
+  }
+  return compress(out.bytes(), kValuesLevel, kMaxValuesBytes);
+}
+
+std::expected<std::vector<OutputValues>, DecodeError> unpack_values(
+    std::span<const std::byte> blob) {
+  const auto raw = decompress(blob, kMaxValuesBytes);
+  if (!raw) return std::unexpected(raw.error());
+  ByteReader in(*raw);
+  const std::size_t n = in.count(kOutputBytes);
+  if (n > kMaxCapturedOutputs) in.fail("more captured outputs than the format allows");
+  std::vector<OutputValues> outputs(in.ok() ? n : 0);
+  std::size_t left = kMaxCapturedValues;
+  const OutputValues* before = nullptr;
+  for (OutputValues& output : outputs) {
+    output.op.v = in.varint32();
+    if (before != nullptr && output.op.v <= before->op.v) in.fail("ops that are not in order");
+    before = &output;
+    for (std::uint64_t& ne : output.ne) ne = in.varint();
+    const auto count = elements(output);
+    if (!count || *count > left) in.fail("more captured values than the format allows");
+    if (!in.ok()) break;
+    const std::size_t at = in.position();
+    in.skip(*count * sizeof(float));
+    if (!in.ok()) break;
+    left -= *count;
+    output.values.resize(*count);
+    if (*count != 0) std::memcpy(output.values.data(), raw->data() + at, *count * sizeof(float));
+  }
+  in.expect_end();
+  if (!in.ok()) return std::unexpected(in.error());
+  return outputs;
 }
 
 std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out,

@@ -4,7 +4,8 @@
 // Pure functions, any thread. Packing rejects what unpacking would reject, so that a file
 // never contains a blob that its own version cannot read. Unpacking accepts untrusted
 // bytes: errors are returned as values, and allocations are bounded by the limits below
-// (at most 26 times the unpacked bytes, and 128 MiB of slot values).
+// (at most 26 times the unpacked bytes, 128 MiB of slot values, and twice 64 MiB of captured
+// values).
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,9 @@ inline constexpr std::size_t kMaxStepValues = std::size_t{16} << 20;    // slot 
 inline constexpr std::size_t kMaxStepFaults = std::size_t{1} << 20;     // page faults of one step
 
 inline constexpr std::size_t kMaxResidentRanges = std::size_t{1} << 20;  // of one step
+// Captured by one step.
+inline constexpr std::size_t kMaxCapturedValues = std::size_t{16} << 20;
+inline constexpr std::size_t kMaxCapturedOutputs = std::size_t{64} << 10;
 
 using Blob = std::vector<std::byte>;
 
@@ -49,6 +53,11 @@ std::expected<std::vector<PageFault>, DecodeError> unpack_faults(std::span<const
 // The ranges of StepResidency, by file and offset.
 std::expected<Blob, DecodeError> pack_ranges(std::span<const FileRange> ranges);
 std::expected<std::vector<FileRange>, DecodeError> unpack_ranges(std::span<const std::byte> blob);
+
+// The outputs of StepValues.
+std::expected<Blob, DecodeError> pack_values(std::span<const OutputValues> outputs);
+std::expected<std::vector<OutputValues>, DecodeError> unpack_values(
+    std::span<const std::byte> blob);
 
 // The part of a step's blob that queries over many steps need: times as they are packed, and
 // lists as runs of numbers or as bit sets. Reused between steps without allocating.

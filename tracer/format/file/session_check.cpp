@@ -141,6 +141,11 @@ std::expected<std::vector<std::string>, TraceError> check_session(
           [&](const StepResidency& of) { return check_step("ranges in memory", of.step); });
       !residency)
     report(residency.error());
+  if (const auto values = reader->for_each_values(
+          StepId{0}, UINT32_MAX,
+          [&](const StepValues& of) { return check_step("captured values", of.step); });
+      !values)
+    report(values.error());
   if (!keep_going()) return std::unexpected(cancelled_error());
   return problems;
 }

@@ -41,7 +41,7 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
     readable.tokens = std::max(readable.tokens, static_cast<std::uint32_t>(end));
     return true;
   };
-  // Number of steps before the first unreadable list of faults or of ranges in memory.
+  // Number of steps before the first unreadable list of faults, of ranges in memory or of values.
   std::uint64_t readable_list_steps = UINT64_MAX;
   std::expected<void, TraceError> lists;
   bool some_unreadable = false;
@@ -57,9 +57,11 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
       case StepList::MinorFaults:
         return for_each_faults(StepId{0}, UINT32_MAX, count, FaultKind::Minor);
       case StepList::Residency:
+        return for_each_residency(StepId{0}, UINT32_MAX, count);
+      case StepList::Values:
         break;
     }
-    return for_each_residency(StepId{0}, UINT32_MAX, count);
+    return for_each_values(StepId{0}, UINT32_MAX, count);
   };
   for (std::size_t i = 0; i < kStepLists.size(); ++i) {
     steps = 0;
@@ -71,6 +73,7 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
     readable_list_steps = steps;
     lists = read;
   }
+  sqlite3_db_release_memory(impl_->db.get());  // the lists of values have read steps, too
   // Read each step by scan and by key: in a damaged B-tree the two may differ.
   std::expected<void, TraceError> all;
   const auto scanned = for_each_step_row(StepId{0}, UINT32_MAX, [&](const StepRow& row) {

@@ -538,6 +538,36 @@ Status SessionReader::for_each_residency(
                               read);
 }
 
+Status SessionReader::for_each_values(StepId first, std::uint32_t count,
+                                      const std::function<bool(const StepValues&)>& row) const {
+  const auto read = [&](RowReader& in, StepId id) -> std::expected<bool, TraceError> {
+    StepValues next;
+    next.step = id;
+    const auto outputs = in.integer<std::uint64_t>();
+    next.not_captured = in.integer<std::uint64_t>();
+    const auto packed = in.blob();
+    const std::string name = std::format("the captured values of step {}", id.v);
+    if (!in.valid()) return std::unexpected(impl_->damage(name));
+    auto values = unpack_values(packed);
+    if (!values) return std::unexpected(impl_->damage(name + ", " + values.error().text()));
+    if (values->size() != outputs) return std::unexpected(impl_->damage(name + ", their count"));
+    if (!values->empty()) {
+      // Callers index the ops of the step's template by them.
+      const auto of = step(id);
+      if (!of) return std::unexpected(of.error());
+      const auto ops = of->graph.v == 0
+                           ? 0
+                           : graph(of->graph)
+                                 .transform([](const auto& known) { return known->ops.size(); })
+                                 .value_or(0);
+      if (values->back().op.v >= ops) return std::unexpected(impl_->damage(name + ", their ops"));
+    }
+    next.outputs = *std::move(values);
+    return row(next);
+  };
+  return impl_->for_each_list(StepList::Values, "n_outputs, n_not_captured", first, count, read);
+}
+
 std::expected<std::optional<StepId>, TraceError> SessionReader::last_residency(StepId step) const {
   const auto list = static_cast<std::size_t>(StepList::Residency);
   if (impl_->version < kStepLists[list].since) return std::nullopt;

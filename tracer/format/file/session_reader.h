@@ -79,11 +79,16 @@ class SessionReader {
   // The last step with a snapshot, up to `step`; nullopt: none.
   std::expected<std::optional<StepId>, TraceError> last_residency(StepId step) const;
 
-  // Hides the first damaged step (or step whose tokens, template, allocation, faults or residency
-  // are damaged) and all steps after it, for this reader. If no faults or no residency at all can
-  // be read, only these are hidden. Returns the number of remaining steps; nullopt, and no change,
-  // if nothing is damaged. Error Damaged if the first step is damaged. Reads every row; cancelled
-  // by `keep_going` like check_session().
+  // The captured values of steps [first, first + count), in order; steps without are skipped. Stops
+  // when `row` returns false. At most 128 MiB at a time.
+  std::expected<void, TraceError> for_each_values(
+      StepId first, std::uint32_t count, const std::function<bool(const StepValues&)>& row) const;
+
+  // Hides the first damaged step (or step whose tokens, template, allocation, faults, residency or
+  // values are damaged) and all steps after it, for this reader. If no faults, no residency or no
+  // values at all can be read, only these are hidden. Returns the number of remaining steps;
+  // nullopt, and no change, if nothing is damaged. Error Damaged if the first step is damaged.
+  // Reads every row; cancelled by `keep_going` like check_session().
   std::expected<std::optional<std::uint32_t>, TraceError> truncate_at_damage(
       const std::function<bool()>& keep_going = {});
   std::optional<std::uint32_t> readable_steps() const;  // nullopt: not truncated

@@ -13,7 +13,7 @@ namespace tt {
 namespace {
 
 constexpr std::string_view kAddedInVersion2 = "tt_fault", kAddedInVersion4 = "tt_minor_fault",
-                           kAddedInVersion5 = "tt_residency";
+                           kAddedInVersion5 = "tt_residency", kAddedInVersion6 = "tt_value";
 // Version 3 added the conditions of a step.
 constexpr std::string_view kStepTableBeforeVersion3 = R"sql(CREATE TABLE tt_step(
   id INTEGER PRIMARY KEY, phase TEXT NOT NULL, timing TEXT NOT NULL, template INTEGER NOT NULL,
@@ -56,7 +56,7 @@ bool is_before(std::string_view version, std::uint32_t other) {
   return version < std::to_string(other);  // of one digit
 }
 
-// Of a version before this one.
+// Of a version before 5.
 std::string_view step_table_of(std::string_view version) {
   if (version == "1" || version == "2") return kStepTableBeforeVersion3;
   return version == "3" ? kStepTableOfVersion3 : kStepTableOfVersion4;
@@ -74,7 +74,8 @@ std::vector<std::string_view> tables_of(std::string_view version) {
     if (version == "1" && name == kAddedInVersion2) continue;
     if (is_before(version, 4) && name == kAddedInVersion4) continue;
     if (is_before(version, 5) && name == kAddedInVersion5) continue;
-    const bool is_old_step = name == "tt_step" && is_before(version, kFormatVersion);
+    if (is_before(version, 6) && name == kAddedInVersion6) continue;
+    const bool is_old_step = name == "tt_step" && is_before(version, 5);
     tables.push_back(is_old_step ? step_table_of(version) : create);
   }
   return tables;
@@ -95,7 +96,7 @@ class SchemaLimits {
   SchemaLimits& operator=(const SchemaLimits&) = delete;
 
  private:
-  // SQLite parses each row with about 10 instructions; a session has at most 11 rows.
+  // SQLite parses each row with about 10 instructions; a session has at most 12 rows.
   static constexpr int kMaxRowBytes = 8192, kMaxInstructions = 1000;
   sqlite3* db_;
   int length_;

@@ -102,7 +102,7 @@ struct SessionWriter::Impl {
   fs::path path;
   std::optional<Database> db;  // empty after finish()
   Statement begin, commit, add_template, add_allocation, add_token, add_step, add_faults,
-      add_minor_faults, add_residency, page_count;
+      add_minor_faults, add_residency, add_values, page_count;
   bool in_transaction = false;
   std::optional<TraceError> failed;
   std::uint32_t steps = 0, tokens = 0;
@@ -139,6 +139,7 @@ Status SessionWriter::Impl::prepare() {
       {&add_faults, "INSERT INTO tt_fault VALUES(?,?,?,?,?)"},
       {&add_minor_faults, "INSERT INTO tt_minor_fault VALUES(?,?,?,?,?)"},
       {&add_residency, "INSERT INTO tt_residency VALUES(?,?,?,?,?,?)"},
+      {&add_values, "INSERT INTO tt_value VALUES(?,?,?,?,?)"},
       {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?)"},
       {&page_count, "PRAGMA page_count"},
   };
@@ -218,7 +219,7 @@ Status SessionWriter::Impl::merge_wal() {
 
 void SessionWriter::Impl::disconnect() {
   for (Statement* s : {&begin, &commit, &add_template, &add_allocation, &add_token, &add_step,
-                       &add_faults, &add_minor_faults, &add_residency, &page_count})
+                       &add_faults, &add_minor_faults, &add_residency, &add_values, &page_count})
     *s = Statement();
   db.reset();
 }
@@ -382,6 +383,20 @@ Status SessionWriter::add_residency(const StepResidency& residency) {
         .integer(residency.at.v)
         .integer_u64(residency.unit)
         .integer_u64(residency.resident.size())
+        .blob(*packed)
+        .insert();
+  });
+}
+
+Status SessionWriter::add_values(const StepValues& values) {
+  return impl_->add([&]() -> Status {
+    assert(values.step.v < impl_->steps);
+    const auto packed = pack_values(values.outputs);
+    if (!packed) return std::unexpected(encode_error(packed.error(), "list of captured values"));
+    return RowWriter(impl_->add_values)
+        .integer(values.step.v)
+        .integer_u64(values.outputs.size())
+        .integer_u64(values.not_captured)
         .blob(*packed)
         .insert();
   });

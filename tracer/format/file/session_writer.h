@@ -37,6 +37,8 @@ class SessionWriter {
                                              FaultKind kind = FaultKind::Major);
   // Of an added step.
   std::expected<void, TraceError> add_residency(const StepResidency& residency);
+  // Of an added step.
+  std::expected<void, TraceError> add_values(const StepValues& values);
   // Commits: everything added so far survives a kill of the process.
   std::expected<void, TraceError> commit();
 

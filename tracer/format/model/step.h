@@ -191,6 +191,22 @@ struct StepResidency {
   friend bool operator==(const StepResidency&, const StepResidency&) = default;
 };
 
+// The values of an op's output, as the op had computed it.
+struct OutputValues {
+  OpId op;
+  std::array<std::uint64_t, 4> ne{};  // elements per dimension
+  std::vector<float> values;  // of all elements, in the order of the dimensions: ne[0] first
+  friend bool operator==(const OutputValues&, const OutputValues&) = default;
+};
+
+// Captured on request (tracer/probe/value_capture.h).
+struct StepValues {
+  StepId step;
+  std::uint64_t not_captured = 0;     // outputs that were asked for and did not fit
+  std::vector<OutputValues> outputs;  // by op, which has at most one
+  friend bool operator==(const StepValues&, const StepValues&) = default;
+};
+
 // One token of the session, prompt and generated alike, in sequence order.
 struct Token {
   std::uint32_t index = 0;    // from 0 in the session

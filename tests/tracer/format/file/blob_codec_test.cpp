@@ -65,6 +65,87 @@ TEST(FaultsBlob, RoundTripsAnyFaultsAndRejectsInvalidBytes) {
   EXPECT_FALSE(pack_faults(many, Ns{}).has_value());
 }
 
+Blob unzip(const Blob& frame) {
+  Blob raw(ZSTD_getFrameContentSize(frame.data(), frame.size()));
+  EXPECT_EQ(ZSTD_decompress(raw.data(), raw.size(), frame.data(), frame.size()), raw.size());
+  return raw;
+}
+
+Blob zip(const Blob& raw) {
+  Blob frame(ZSTD_compressBound(raw.size()));
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), raw.data(), raw.size(), 1));
+  return frame;
+}
+
+TEST(ValuesBlob, HasDocumentedLayout) {
+  const std::vector<OutputValues> outputs = {
+      {.op = OpId{3}, .ne = {2, 1, 1, 1}, .values = {1.0f, -2.0f}},
+      {.op = OpId{300}, .ne = {0, 5, 1, 1}, .values = {}}};
+  const Blob expected = bytes({
+      2,                                                     // outputs
+      3,    2,    1, 1, 1, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0,  // op 3, 2 x 1 x 1 x 1: 1.0f, -2.0f
+      0xac, 0x02, 0, 5, 1, 1,                                // op 300, no elements
+  });
+  const Blob packed = pack_values(outputs).value();
+  EXPECT_EQ(unzip(packed), expected);
+  EXPECT_EQ(unpack_values(packed).value(), outputs);
+}
+
+TEST(ValuesBlob, RoundTripsAnyValuesAndRejectsInvalidBytes) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    const std::vector<OutputValues> outputs = test::random_values(dice, StepId{0}, 30).outputs;
+    const Blob blob = pack_values(outputs).value();
+    ASSERT_EQ(unpack_values(blob).value(), outputs);
+    EXPECT_FALSE(unpack_values(std::span(blob).first(blob.size() - 1)).has_value());
+    Blob raw = unzip(blob);
+    raw.push_back(std::byte{0});
+    EXPECT_FALSE(unpack_values(zip(raw)).has_value());
+    raw.resize(raw.size() - 2);
+    EXPECT_FALSE(unpack_values(zip(raw)).has_value());
+  }
+}
+
+TEST(ValuesBlob, KeepsTheBitsOfNan) {
+  const float payload = std::bit_cast<float>(0x7fc12345u);
+  const auto back =
+      unpack_values(pack_values(std::vector<OutputValues>{
+                                    {.op = OpId{0}, .ne = {1, 1, 1, 1}, .values = {payload}}})
+                        .value());
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(back->front().values.front()), 0x7fc12345u);
+}
+
+// What packing rejects is also what unpacking rejects.
+TEST(ValuesBlob, RejectsShapesThatDoNotFitTheirValues) {
+  using Outputs = std::vector<OutputValues>;
+  const auto of = [](std::uint32_t op, std::array<std::uint64_t, 4> ne, std::size_t n) {
+    return OutputValues{.op = OpId{op}, .ne = ne, .values = std::vector<float>(n)};
+  };
+  const std::pair<const char*, Outputs> cases[] = {
+      {"a missing value", {of(1, {2, 1, 1, 1}, 1)}},
+      {"the same op twice", {of(1, {1, 1, 1, 1}, 1), of(1, {1, 1, 1, 1}, 1)}},
+      {"ops in reverse", {of(2, {1, 1, 1, 1}, 1), of(1, {1, 1, 1, 1}, 1)}},
+      {"a product that wraps to 0", {of(1, {1ULL << 32, 1ULL << 32, 1, 1}, 0)}},
+      {"no elements of a huge shape", {of(1, {1ULL << 63, 0, 1, 1}, 0)}},
+      {"too many values",
+       {of(1, {kMaxCapturedValues, 1, 1, 1}, kMaxCapturedValues), of(2, {1, 1, 1, 1}, 1)}},
+  };
+  for (const auto& [name, outputs] : cases) {
+    EXPECT_FALSE(pack_values(outputs).has_value()) << name;
+    ByteWriter out;
+    out.varint(outputs.size());
+    for (const OutputValues& output : outputs) {
+      out.varint(output.op.v);
+      for (const std::uint64_t ne : output.ne) out.varint(ne);
+      out.append(std::as_bytes(std::span(output.values)));
+    }
+    EXPECT_FALSE(unpack_values(zip(out.take())).has_value()) << name;
+  }
+  EXPECT_FALSE(pack_values(Outputs(kMaxCapturedOutputs + 1)).has_value());
+}
+
 TEST(StepBlob, RoundTripsAnyStep) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
@@ -184,18 +265,6 @@ void damage(Dice& dice, Blob& blob) {
   }
 }
 
-Blob unzip(const Blob& frame) {
-  Blob raw(ZSTD_getFrameContentSize(frame.data(), frame.size()));
-  EXPECT_EQ(ZSTD_decompress(raw.data(), raw.size(), frame.data(), frame.size()), raw.size());
-  return raw;
-}
-
-Blob zip(const Blob& raw) {
-  Blob frame(ZSTD_compressBound(raw.size()));
-  frame.resize(ZSTD_compress(frame.data(), frame.size(), raw.data(), raw.size(), 1));
-  return frame;
-}
-
 constexpr std::size_t kMi = std::size_t{1} << 20;
 
 TEST(Blobs, SurviveRandomDamage) {
@@ -227,9 +296,17 @@ TEST(Blobs, SurviveRandomDamage) {
     test::reset_allocation_peak();
     still_valid += unpack_addresses(addresses).has_value();
     ASSERT_LE(test::allocation_peak(), 9 * kMaxUnpackedBytes + kMi);
+
+    // Damage inside the frame of captured values.
+    Blob values = unzip(pack_values(test::random_values(dice, StepId{0}, 30).outputs).value());
+    damage(dice, values);
+    const Blob values_frame = zip(values);
+    test::reset_allocation_peak();
+    still_valid += unpack_values(values_frame).has_value();
+    ASSERT_LE(test::allocation_peak(), 16 * values.size() + 64 * 1024);
   }
   std::printf(
-      "30,000 damaged blobs: %zu still decoded; most memory: step %zu KiB, template %zu KiB\n",
+      "40,000 damaged blobs: %zu still decoded; most memory: step %zu KiB, template %zu KiB\n",
       still_valid, worst_step / 1024, worst_template / 1024);
 }
 
@@ -282,6 +359,10 @@ TEST(Blobs, RejectSizesAboveFormatLimits) {
   const Blob bomb = zip(Blob(kMaxUnpackedBytes + 1));
   EXPECT_FALSE(unpack_addresses(bomb).has_value());
   EXPECT_FALSE(unpack_template(bomb).has_value());
+  const Blob values_bomb = zip(Blob(5 * kMaxCapturedValues));
+  test::reset_allocation_peak();
+  EXPECT_FALSE(unpack_values(values_bomb).has_value());
+  EXPECT_LT(test::allocation_peak(), kMi);
 
   ByteWriter runs;  // ten bytes that claim more values than a step may have
   runs.varint(0);

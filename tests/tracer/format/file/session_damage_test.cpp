@@ -77,6 +77,14 @@ void expect_correct_or_error(const fs::path& file, const RandomSession& original
     });
     if (read || walked) compare(read, of);
   }
+  for (const StepValues& of : original.values) {
+    std::optional<StepValues> read;
+    const auto walked = reader->for_each_values(of.step, 1, [&](const StepValues& row) {
+      read = row;
+      return true;
+    });
+    if (read || walked) compare(read, of);
+  }
 }
 
 TEST(DamagedSession, NeverReturnsWrongRows) {
@@ -321,6 +329,11 @@ TEST(DamagedSession, DetectsChangedRows) {
       {"UPDATE tt_fault SET step = 1000 WHERE step = (SELECT max(step) FROM tt_fault)",
        "page faults of step 1000"},
       {"DROP TABLE tt_fault", "tt_fault"},
+      {"UPDATE tt_value SET n_not_captured = 0 WHERE step = (SELECT max(step) FROM tt_value)",
+       "captured values of step"},
+      {"UPDATE tt_value SET packed = x'00' WHERE step = (SELECT min(step) FROM tt_value)",
+       "captured values of step"},
+      {"DROP TABLE tt_value", "tt_value"},
   };
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";
@@ -361,6 +374,15 @@ TEST(DamagedSession, RejectsStepsThatDoNotMatchTheirTemplate) {
     EXPECT_LE(read->op_ends.size(), ops);
   }
   EXPECT_FALSE(reader->allocation(AllocationId{1}).has_value());
+  std::size_t rejected = 0;
+  for (const StepValues& of : big.values) {
+    const auto read = reader->for_each_values(of.step, 1, [&](const StepValues& row) {
+      EXPECT_TRUE(row.outputs.empty() || row.outputs.back().op.v < small.templates[0].ops.size());
+      return true;
+    });
+    rejected += !read;
+  }
+  EXPECT_GT(rejected, 0U);
 }
 
 }  // namespace

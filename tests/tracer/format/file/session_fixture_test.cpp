@@ -124,6 +124,12 @@ std::string to_text(const test::RandomSession& s) {
                        joined(of.resident, [](const FileRange& range) {
                          return std::format("{}:{}+{}", range.file, range.offset, range.length);
                        }));
+  for (const StepValues& of : s.values) {
+    out += std::format("values of step {}, {} not captured\n", of.step.v, of.not_captured);
+    for (const OutputValues& output : of.outputs)
+      out += std::format("  op {} ne {} {}\n", output.op.v, joined(output.ne, number),
+                         joined(output.values, [](float f) { return std::format("{}", f); }));
+  }
   return out;
 }
 
@@ -146,6 +152,8 @@ TEST(ReleasedFormat, ReadsVersion3) { expect_golden("session-v3.ttrace", "sessio
 TEST(ReleasedFormat, ReadsVersion4) { expect_golden("session-v4.ttrace", "session-v4.txt"); }
 
 TEST(ReleasedFormat, ReadsVersion5) { expect_golden("session-v5.ttrace", "session-v5.txt"); }
+
+TEST(ReleasedFormat, ReadsVersion6) { expect_golden("session-v6.ttrace", "session-v6.txt"); }
 
 }  // namespace
 }  // namespace tt

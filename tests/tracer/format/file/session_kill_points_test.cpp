@@ -41,6 +41,7 @@ RandomSession finished_session() {
   session.faults.clear();
   session.minor_faults.clear();
   session.residency.clear();
+  session.values.clear();
   return session;
 }
 

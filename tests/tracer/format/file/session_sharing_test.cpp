@@ -120,6 +120,7 @@ TEST(RunningSession, PassesCheckWhileItGrows) {
   head.faults.clear();
   head.minor_faults.clear();
   head.residency.clear();
+  head.values.clear();
   ASSERT_TRUE(add_all(*writer, head).has_value());
   std::size_t written = 0;
   auto faults = session.faults.begin();

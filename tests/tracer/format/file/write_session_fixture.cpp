@@ -1,5 +1,5 @@
 // Writes the small session of which tests/data has one copy per released format version:
-// write_session_fixture tests/data/session-v5.ttrace
+// write_session_fixture tests/data/session-v6.ttrace
 //
 // Run once, when a version is final. Never replaces an existing file.
 #include <array>
@@ -217,6 +217,14 @@ std::expected<void, TraceError> write_fixture(const char* path) {
   residency.resident = {{.file = 0, .offset = 64, .length = 128},
                         {.file = 0, .offset = 4096, .length = 2176}};
   if (done) done = writer.add_residency(residency);
+  const StepValues values[] = {
+      {.step = StepId{0},
+       .not_captured = 3,
+       .outputs = {{.op = OpId{0}, .ne = {2, 3, 1, 1}, .values = {1, -2, 0.5f, 0, 1e-30f, 3e30f}},
+                   {.op = OpId{2}, .ne = {1, 1, 1, 1}, .values = {0.25f}}}},
+      {.step = StepId{1}, .not_captured = 1, .outputs = {}}};
+  for (const StepValues& of : values)
+    if (done) done = writer.add_values(of);
   if (done) done = writer.commit();
   if (done) done = writer.finish(info, {1, 2, 3, 0, 4});
   return done;
