@@ -141,7 +141,8 @@ class RecordedDecode {
   template <class Run>
   StepFacts step(Run run) {
     tt::StepBuffer* buffer = pool_.try_acquire();
-    probe_->begin_step(buffer, {.exact = false, .stats_filter = nullptr, .epoch = {}});
+    probe_->begin_step(buffer,
+                       {.exact = false, .stats_filter = nullptr, .capture = nullptr, .epoch = {}});
     run();
     probe_->end_step(false);
     const StepFacts seen{

@@ -88,6 +88,17 @@ FieldError take_stop(const Json& value, std::vector<std::string>& out) {
   return {};
 }
 
+FieldError take_captures(const Json& value, std::vector<std::string>& out) {
+  auto expected =
+      std::format("an array of at most {} strings PATTERN[@L..][@T..][@S..]", kMaxCaptures);
+  if (!value.is_array() || value.size() > kMaxCaptures) return expected;
+  for (const Json& item : value) {
+    if (!item.is_string()) return expected;
+    out.push_back(item.get<std::string>());
+  }
+  return {};
+}
+
 // The text of `content`: a text, typed parts with a text each, or null; nullopt: something else.
 std::optional<std::string> content_text(const Json& content) {
   if (content.is_null()) return "";
@@ -367,6 +378,12 @@ constexpr std::array kFields = {
     Field{"stats_pattern",
           [](const Json& v, GenerationBody& b) {
             return take_rules(v, b.request.stats_pattern, kMaxPatternBytes);
+          }},
+    Field{"capture",
+          [](const Json& v, GenerationBody& b) { return take_captures(v, b.request.capture); }},
+    Field{"capture_bytes",
+          [](const Json& v, GenerationBody& b) {
+            return take_integer(v, b.request.capture_bytes, bounds_of("capture_bytes"));
           }},
 };
 

@@ -32,6 +32,7 @@
 #include "tracer/format/file/input_file.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/gguf/gguf_index.h"
+#include "tracer/probe/value_capture.h"
 #include "tracer/sandbox/sandbox.h"
 
 namespace tt::cli {
@@ -209,6 +210,21 @@ void print_summary(const fs::path& file, const JobStatus& status) {
   }
 }
 
+void print_captured(const fs::path& file) {
+  const auto reader = SessionReader::open(file);
+  if (!reader) return;
+  std::uint64_t outputs = 0, values = 0, not_captured = 0;
+  const auto read = reader->for_each_values(StepId{0}, UINT32_MAX, [&](const StepValues& of) {
+    outputs += of.outputs.size();
+    not_captured += of.not_captured;
+    for (const OutputValues& output : of.outputs) values += output.values.size();
+    return true;
+  });
+  if (!read) return;
+  print_message("captured {} ({}), {} not captured", counted(outputs, "output"),
+                counted(values, "value"), not_captured);
+}
+
 int run(RecordOptions& options) {
   const Installation installation = current_installation();
   if (options.model.path.empty()) options.model.path = installation.bundled_model;
@@ -222,6 +238,8 @@ int run(RecordOptions& options) {
          "--level minimal or higher, or omit --output.",
          kUsageError});
   }
+  if (const auto rules = capture_rules(options.request); !rules)
+    return fail({"--capture: " + rules.error(), kUsageError});
   fs::path output;
   if (recorded) {
     auto path = output_path(options.output, Target::File, input_files(options), options.force);
@@ -272,7 +290,10 @@ int run(RecordOptions& options) {
       return fail({std::format("{}: {}{}", options.output.string(), failed.message(),
                                status.error.empty() ? "" : ". " + status.error)});
     }
-    if (!options.quiet) print_summary(options.output, status);
+    if (!options.quiet) {
+      print_summary(options.output, status);
+      if (!options.request.capture.empty()) print_captured(options.output);
+    }
   }
   if (!status.error.empty()) return fail({status.error});
   return was_interrupted() ? 130 : 0;
@@ -328,6 +349,23 @@ RunVerb add_record_command(CLI::App& command) {
                   "recorded (--level verbose), without back references and lookaheads; empty: none")
       ->capture_default_str()
       ->check(utf8_text());
+  command
+      .add_option_function<std::string>(
+          "--capture", [&request](const std::string& text) { request.capture.push_back(text); },
+          "Record the values of op outputs: a regular expression for their names, then which "
+          "layers, tokens and steps, from 0 (default: all), such as l_out@L0-3, "
+          "'ffn_out|attn_out@L2@S1-' or result_output@T5; may be repeated. A step has all its "
+          "tokens, also with @T")
+      ->trigger_on_parse()
+      ->check(utf8_text())
+      ->type_name("PATTERN[@L..][@T..][@S..]");
+  command
+      .add_option("--capture-bytes", request.capture_bytes,
+                  "Values of --capture to record at most, of 4 bytes each; the outputs that do not "
+                  "fit are counted")
+      ->transform(size_in_bytes())
+      ->default_str("256MiB")
+      ->type_name("SIZE");
   command.add_flag("-q,--quiet", options->quiet, "Do not show progress or a summary");
   command.add_flag("--verbose", options->verbose, "Show the messages of llama.cpp");
 

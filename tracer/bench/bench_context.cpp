@@ -71,8 +71,9 @@ bool RecordedBenchContext::step(std::span<llama_token> tokens) {
   header.threads = static_cast<std::uint32_t>(
       tokens.size() > 1 ? llama_n_threads_batch(context_.get()) : llama_n_threads(context_.get()));
   Recorder::OpenStep open = recorder_.open_step(std::move(header), /*timed=*/true);
-  probe_.begin_step(open.buffer,
-                    {.exact = false, .stats_filter = nullptr, .epoch = recorder_.epoch()});
+  probe_.begin_step(
+      open.buffer,
+      {.exact = false, .stats_filter = nullptr, .capture = nullptr, .epoch = recorder_.epoch()});
   const bool decoded = decode(tokens);
   const bool complete = probe_.end_step(!decoded);
   recorder_.close_step(std::move(open), complete);

@@ -26,6 +26,7 @@
 #include "tracer/format/names/names.h"
 #include "tracer/memory/stored_pattern.h"
 #include "tracer/probe/name_pattern.h"
+#include "tracer/probe/value_capture.h"
 #include "tracer/request/request_bounds.h"
 #include "tracer/text/join.h"
 
@@ -713,6 +714,8 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::check(
   if (auto pattern = NamePattern::compile(request.stats_pattern); !pattern) {
     return error(Kind::BadOption, "stats_pattern " + pattern.error());
   }
+  if (const auto rules = capture_rules(request); !rules)
+    return error(Kind::BadOption, rules.error());
   return tokens;
 }
 

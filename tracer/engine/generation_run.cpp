@@ -15,6 +15,9 @@ namespace tt {
 namespace {
 
 constexpr llama_seq_id kSequence = 0;
+// Captured values that may wait for the disk. More than Recorder::kMaxWaitingBytes would drop the
+// next step.
+constexpr std::uint64_t kMaxUnwrittenValues = 16U << 20;
 
 std::int64_t ns_between(std::chrono::steady_clock::time_point a,
                         std::chrono::steady_clock::time_point b) {
@@ -55,6 +58,13 @@ GenerationResult GenerationRun::run(std::vector<std::int32_t> tokens) {
     }
     stats_ = std::make_shared<const NamePattern>(*std::move(pattern));
   }
+  auto rules = capture_rules(request_);
+  if (!rules) {
+    fail(rules.error());
+    return std::move(result_);
+  }
+  if (!rules->empty())
+    capture_ = std::make_shared<ValueCapture>(*std::move(rules), request_.capture_bytes);
   result_.prompt_tokens = static_cast<std::uint32_t>(tokens.size());
   if (engine_.facts.embedding_only) {
     embed(tokens);
@@ -287,6 +297,13 @@ void GenerationRun::stop_on_grammar(const GrammarError& error) {
 
 // ---------------------------------------------------------------- one step
 
+void GenerationRun::wait_for_values() {
+  const std::uint64_t taken = request_.capture_bytes - capture_->bytes_left();
+  if (taken - values_written_ <= kMaxUnwrittenValues) return;
+  recorder_->flush();
+  values_written_ = taken;
+}
+
 GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std::int32_t> tokens,
                                                bool want_logits) {
   Step header;
@@ -317,8 +334,12 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   // The memory manager learns the graph of a step that is not recorded, too.
   StepBuffer* observed = step.buffer;
   if (observed == nullptr && engine_.memory->wants_graph()) observed = engine_.unrecorded_buffer();
-  engine_.probe->begin_step(
-      observed, {.exact = request_.exact_timing, .stats_filter = stats_, .epoch = epoch_});
+  const bool captures =
+      capture_ != nullptr && step.buffer != nullptr && capture_->begin_step(step.header());
+  engine_.probe->begin_step(observed, {.exact = request_.exact_timing,
+                                       .stats_filter = stats_,
+                                       .capture = captures ? capture_ : nullptr,
+                                       .epoch = epoch_});
   engine_.memory->begin_step(static_cast<std::uint32_t>(tokens.size()));
   const std::int32_t graphs_reused = llama_perf_context(engine_.context.get()).n_reused;
   const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
@@ -331,6 +352,7 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   finish_memory_step(step.header(), observed, complete);
   if (observed != step.buffer) engine_.unrecorded->release(observed);
   if (recorder_ != nullptr) recorder_->close_step(std::move(step), complete);
+  if (captures) wait_for_values();
   if (complete) {
     evaluated_ += static_cast<std::uint32_t>(tokens.size());
     position_ += static_cast<std::uint32_t>(tokens.size());

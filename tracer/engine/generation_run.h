@@ -13,6 +13,7 @@
 #include "tracer/engine/engine_state.h"
 #include "tracer/engine/sampler.h"
 #include "tracer/probe/name_pattern.h"
+#include "tracer/probe/value_capture.h"
 #include "tracer/recorder/recorder.h"
 #include "tracer/request/generation.h"
 
@@ -43,6 +44,8 @@ class GenerationRun {
 
   Outcome evaluate(Phase phase, std::span<const std::int32_t> tokens, bool want_logits);
   // `graphs_reused`: by the context, before the step.
+  // Lets the recorder write when many captured values wait for it.
+  void wait_for_values();
   void record_times(Step& header, Ns evaluated, std::int32_t graphs_reused);
   void finish_memory_step(const Step& header, const StepBuffer* buffer, bool complete);
   bool stop_on(Outcome outcome);
@@ -57,7 +60,9 @@ class GenerationRun {
   GenerationListener& listener_;
   GenerationResult result_;
   std::shared_ptr<const NamePattern> stats_;
-  std::unique_ptr<GrammarRun> grammar_;  // null: no grammar
+  std::shared_ptr<ValueCapture> capture_;  // null: nothing is captured
+  std::uint64_t values_written_ = 0;       // bytes
+  std::unique_ptr<GrammarRun> grammar_;    // null: no grammar
   std::chrono::steady_clock::time_point epoch_;
   std::uint32_t token_count_ = 0;                   // tokens of the session so far
   std::uint32_t evaluated_ = 0;                     // index of the first token of the next step

@@ -41,9 +41,10 @@ std::expected<std::vector<RecordedStep>, std::string> run(const llama_model* mod
     std::vector<llama_token> tokens(static_cast<std::size_t>(count), 5);
     StepBuffer* buffer = pool.try_acquire();
     const std::size_t graphs = probe.known_graphs();
-    probe.begin_step(
-        buffer,
-        {.exact = exact, .stats_filter = nullptr, .epoch = std::chrono::steady_clock::now()});
+    probe.begin_step(buffer, {.exact = exact,
+                              .stats_filter = nullptr,
+                              .capture = nullptr,
+                              .epoch = std::chrono::steady_clock::now()});
     const int status = llama_decode(context.get(), llama_batch_get_one(tokens.data(), count));
     probe.end_step(status != 0);
     RecordedStep recorded{.graph = buffer->graph,

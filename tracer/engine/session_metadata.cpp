@@ -100,6 +100,9 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   for (auto& [name, value] : sampling_facts(request.sampling)) add("request." + name, value);
   for (std::size_t i = 0; i < request.stop.size(); ++i)
     add(std::format("request.stop.{}", i), request.stop[i]);
+  for (std::size_t i = 0; i < request.capture.size(); ++i)
+    add(std::format("request.capture.{}", i), request.capture[i]);
+  if (!request.capture.empty()) add("request.capture_bytes", std::to_string(request.capture_bytes));
   // Tokens without text in the answer (see RecordedAnswer).
   std::vector<std::int32_t> silent = impl_->control_tokens;
   silent.insert(silent.end(), impl_->eog_tokens.begin(), impl_->eog_tokens.end());

@@ -21,6 +21,12 @@ bool fuses_with(const ggml_tensor& norm, const ggml_tensor& next) {
          (next.src[0] == &norm || next.src[1] == &norm);
 }
 
+bool share_bytes(const ggml_tensor& a, const ggml_tensor& b) {
+  const auto* a_begin = static_cast<const std::byte*>(a.data);
+  const auto* b_begin = static_cast<const std::byte*>(b.data);
+  return a_begin < b_begin + ggml_nbytes(&b) && b_begin < a_begin + ggml_nbytes(&a);
+}
+
 }  // namespace
 
 Probe::Probe(const ModelLayout& layout) : layout_(layout) {
@@ -89,6 +95,10 @@ bool Probe::end_step(bool aborted) {
     buffer->header.timing = exact_step_ ? Timing::Exact : Timing::Fast;
   }
   buffer->header.aborted = aborted;
+  if (mode_options_.capture != nullptr && instance_ != nullptr && !aborted)
+    buffer->values.not_captured += wanted_of_instance_ == instance_
+                                       ? hidden_outputs_
+                                       : hidden_outputs(instance_->graph()->graph);
 
   if (instance_ != nullptr) {
     buffer->graph = instance_->graph();
@@ -149,7 +159,7 @@ bool Probe::list_known(std::uint32_t index) {
     }
   }
   const bool split = exact_step_ ? instance_->op_ending_at(index) != kNone
-                                 : mode_options_.stats_filter != nullptr && stats_nodes_[index];
+                                 : takes_values() && wanted_[index].any();
   // The listed nodes run at the first split point, or after the last node.
   if ((split || index + 1 == instance_->node_count()) &&
       buffer_->ops_done.load(std::memory_order_relaxed) == 0) {
@@ -187,9 +197,7 @@ bool Probe::node_computed(const ggml_tensor* tensor) {
       if (ticks_ + device_ops_ == op) ++device_ops_;  // ran on a device without ticks
       capture_known(op);
     }
-    if (mode_options_.stats_filter != nullptr && stats_nodes_[listed_ - 1]) {
-      take_stats(op, *tensor);
-    }
+    if (takes_values()) take_values(op, *tensor, wanted_[listed_ - 1]);
   }
   stopped_ = cancel_.load(std::memory_order_relaxed);
   return !stopped_;
@@ -255,20 +263,20 @@ bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
   next_capture_op_ = 0;
   exact_step_ = mode_options_.exact || best->exact_only;
   if (index == 0) captured_from_.clear();
-  prepare_stats();
-  const bool splits = exact_step_ || mode_options_.stats_filter != nullptr;
+  prepare_values();
+  const bool splits = exact_step_ || takes_values();
   fast_match_end_ = splits ? 0 : instance_->node_count() - 1;
   return true;
 }
 
 // ---------------------------------------------------------------- structure
 
-// The graph differs from the matched one at `next`, node number `matched`. Value statistics and
+// The graph differs from the matched one at `next`, node number `matched`. Reading values and
 // exact times need split points, which learning sets.
 void Probe::leave_known(std::uint32_t matched, const ggml_tensor* next) {
   fast_match_end_ = 0;
   take_listed(matched);
-  const bool splits = exact_step_ || mode_options_.exact || mode_options_.stats_filter != nullptr;
+  const bool splits = exact_step_ || mode_options_.exact || takes_values();
   GraphInstance* known = splits || !follows_ ? nullptr : find_structure(next);
   if (known == nullptr) return start_learning();
   mode_ = Mode::Following;
@@ -446,11 +454,23 @@ void Probe::learn_range(std::int64_t now_ns) {
   }
   if (device) device_ops_ += predicted;
   capture_learning();
-  if (mode_options_.stats_filter != nullptr && !spans_.empty() && predicted > 0) {
-    const OpSpan& last = spans_.back();
-    const ggml_tensor& output = *nodes_[last.first + last.nodes - 1];
-    if (mode_options_.stats_filter->matches_name(output.name)) {
-      take_stats(static_cast<std::uint32_t>(spans_.size()) - 1, output);
+  if (takes_values() && predicted > 0) {
+    const auto output = [&](const OpSpan& span) -> const ggml_tensor& {
+      return *nodes_[span.first + span.nodes - 1];
+    };
+    // A later op of the range may have overwritten the output of an earlier one: an RMS_NORM that
+    // was not fused runs together with the next op.
+    const auto end = static_cast<std::uint32_t>(spans_.size());
+    for (std::uint32_t op = first; op < end; ++op) {
+      const ggml_tensor& of = output(spans_[op]);
+      const Wanted wanted = wanted_of(of.name);
+      bool intact = true;
+      for (std::uint32_t later = op + 1; intact && later < end; ++later)
+        intact = !share_bytes(of, output(spans_[later]));
+      if (intact)
+        take_values(op, of, wanted);
+      else if (wanted.values)
+        ++buffer_->values.not_captured;
     }
   }
   range_first_span_ = static_cast<std::uint32_t>(spans_.size());
@@ -526,32 +546,55 @@ void Probe::add_learned() {
   }
   instances_.push_back(std::move(learned));
   instance_ = instances_.back().get();
-  stats_of_instance_ = nullptr;
+  wanted_of_instance_ = nullptr;
 }
 
-// ---------------------------------------------------------------- value statistics
+// ---------------------------------------------------------------- values
 
-// Matches names once per graph and pattern, not in every step.
-void Probe::prepare_stats() {
-  if (mode_options_.stats_filter == nullptr ||
-      (stats_of_instance_ == instance_ && stats_pattern_ == mode_options_.stats_filter)) {
+Probe::Wanted Probe::wanted_of(const std::string& name) const {
+  const auto& [exact, stats_filter, capture, epoch] = mode_options_;
+  return {.stats = stats_filter != nullptr && stats_filter->matches_name(name),
+          .values = capture != nullptr && capture->wants(name)};
+}
+
+// Matches names once per graph, pattern and set of rules, not in every step.
+void Probe::prepare_values() {
+  if (!takes_values()) return;
+  const ValueCapture* capture = mode_options_.capture.get();
+  const bool same_rules = wanted_capture_.get() == capture &&
+                          (capture == nullptr || wanted_rules_ == capture->active());
+  if (wanted_of_instance_ == instance_ && wanted_pattern_ == mode_options_.stats_filter &&
+      same_rules)
     return;
-  }
-  stats_of_instance_ = instance_;
-  stats_pattern_ = mode_options_.stats_filter;
-  stats_nodes_.assign(instance_->node_count(), false);
+  wanted_of_instance_ = instance_;
+  wanted_pattern_ = mode_options_.stats_filter;
+  wanted_capture_ = mode_options_.capture;
+  if (capture != nullptr) wanted_rules_ = capture->active();
+  wanted_.assign(instance_->node_count(), {});
   // Uses the template's names, because nodes not yet listed may belong to another graph.
   const GraphTemplate& graph = instance_->graph()->graph;
   for (const Op& op : graph.ops) {
     if (cancel_requested()) return;
-    stats_nodes_[op.last().v] =
-        stats_pattern_->matches_name(graph.tensor(graph.node(op.last()).output).name);
+    wanted_[op.last().v] = wanted_of(graph.tensor(graph.node(op.last()).output).name);
   }
+  hidden_outputs_ = hidden_outputs(graph);
 }
 
-void Probe::take_stats(std::uint32_t op, const ggml_tensor& tensor) {
-  if (buffer_->stats.size() == buffer_->stats.capacity()) return;
-  if (auto stats = value_stats(tensor, stats_scratch_)) {
+// The outputs that are to be captured, but that no op leaves in memory: those of the first nodes of
+// fused pairs.
+std::uint64_t Probe::hidden_outputs(const GraphTemplate& graph) const {
+  std::uint64_t count = 0;
+  if (mode_options_.capture == nullptr) return count;
+  for (const Op& op : graph.ops)
+    for (NodeId node = op.first; node.v < op.last().v && !cancel_requested(); ++node.v)
+      if (mode_options_.capture->wants(graph.tensor(graph.node(node).output).name)) ++count;
+  return count;
+}
+
+void Probe::take_values(std::uint32_t op, const ggml_tensor& output, Wanted wanted) {
+  if (wanted.values) mode_options_.capture->take(OpId{op}, output, buffer_->values);
+  if (!wanted.stats || buffer_->stats.size() == buffer_->stats.capacity()) return;
+  if (auto stats = value_stats(output, stats_scratch_)) {
     stats->op = OpId{op};
     buffer_->stats.push_back(*stats);
   }

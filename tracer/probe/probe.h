@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tracer/probe/ggml_graph.h"
@@ -29,6 +30,7 @@
 #include "tracer/probe/name_pattern.h"
 #include "tracer/probe/op_clock.h"
 #include "tracer/probe/step_buffer.h"
+#include "tracer/probe/value_capture.h"
 
 struct llama_context_params;
 
@@ -37,6 +39,7 @@ namespace tt {
 struct ProbeMode {
   bool exact = false;                               // split after every op, not only in new graphs
   std::shared_ptr<const NamePattern> stats_filter;  // VERBOSE: value statistics of matching outputs
+  std::shared_ptr<ValueCapture> capture;            // null: it wants no outputs of this step
   std::chrono::steady_clock::time_point epoch;      // the session's Ns{0}
 };
 
@@ -78,6 +81,12 @@ class Probe {
 
  private:
   enum class Mode : std::uint8_t { Idle, Matching, Following, Learning };
+  // What is read of the output of an op's last node when the op has run.
+  struct Wanted {
+    bool stats = false, values = false;
+    bool any() const { return stats || values; }
+  };
+  Wanted wanted_of(const std::string& name) const;
 
   static bool on_eval(ggml_tensor* tensor, bool ask, void* self);
   static bool on_tick(void* self);
@@ -102,8 +111,12 @@ class Probe {
   std::unique_ptr<GraphInstance> learned_prefix();
   std::unique_ptr<GraphInstance> learned_instance();
   void add_learned();
-  void prepare_stats();
-  void take_stats(std::uint32_t op, const ggml_tensor& tensor);
+  bool takes_values() const {
+    return mode_options_.stats_filter != nullptr || mode_options_.capture != nullptr;
+  }
+  void prepare_values();
+  std::uint64_t hidden_outputs(const GraphTemplate& graph) const;
+  void take_values(std::uint32_t op, const ggml_tensor& output, Wanted wanted);
   void end_op(std::uint32_t op, std::int64_t ns);
   std::int64_t now() { return clock_.ns() - epoch_ns_; }
 
@@ -147,11 +160,14 @@ class Probe {
   std::vector<std::int64_t> tick_times_;
   std::vector<const ggml_tensor*> captured_from_;  // parallel to buffer_->captured
 
-  // VERBOSE: which nodes of instance_ match the pattern.
-  const GraphInstance* stats_of_instance_ = nullptr;
-  std::shared_ptr<const NamePattern> stats_pattern_;  // keeps the address unique for comparison
-  std::vector<bool> stats_nodes_;
-  std::vector<float> stats_scratch_;
+  // What of the nodes of instance_ is wanted.
+  const GraphInstance* wanted_of_instance_ = nullptr;
+  std::shared_ptr<const NamePattern> wanted_pattern_;  // keeps the address unique for comparison
+  std::shared_ptr<const ValueCapture> wanted_capture_;
+  std::vector<bool> wanted_rules_;  // of wanted_capture_
+  std::vector<Wanted> wanted_;
+  std::uint64_t hidden_outputs_ = 0;  // of instance_
+  std::vector<std::byte> stats_scratch_;
 };
 
 }  // namespace tt

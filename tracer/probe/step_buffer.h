@@ -53,6 +53,7 @@ struct StepBuffer {
   std::size_t arena_used = 0;
   std::vector<CapturedSlot> captured;
   std::vector<ValueStats> stats;
+  StepValues values;              // captured on request
   std::uint32_t slots_lost = 0;   // did not fit
   std::uint64_t page_faults = 0;  // if only counted (tracer/recorder/page_faults.h)
   bool count_mismatch = false;    // number of executed ops differs from the template

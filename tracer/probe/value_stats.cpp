@@ -1,10 +1,13 @@
 #include "tracer/probe/value_stats.h"
 
-#include <ggml-backend.h>
 #include <ggml.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <span>
+
+#include "tracer/probe/tensor_rows.h"
 
 namespace tt {
 
@@ -35,35 +38,12 @@ struct Running {
 
 }  // namespace
 
-std::optional<ValueStats> value_stats(const ggml_tensor& tensor, std::vector<float>& scratch) {
-  const ggml_type_traits* traits = ggml_get_type_traits(tensor.type);
-  const bool is_float = tensor.type == GGML_TYPE_F32;
-  if (!is_float && (traits == nullptr || traits->to_float == nullptr)) return std::nullopt;
-  if (tensor.nb[0] != ggml_type_size(tensor.type)) return std::nullopt;  // rows are not contiguous
-
-  const auto row = static_cast<std::size_t>(tensor.ne[0]);
-  const std::size_t row_bytes = ggml_row_size(tensor.type, tensor.ne[0]);
-  // One buffer for the values and, after them, the raw row.
-  scratch.resize(row + (row_bytes + sizeof(float) - 1) / sizeof(float));
-  auto* raw = reinterpret_cast<std::byte*>(scratch.data() + row);
-
+std::optional<ValueStats> value_stats(const ggml_tensor& tensor, std::vector<std::byte>& scratch) {
+  if (tensor.type == GGML_TYPE_I32 || !has_readable_rows(tensor)) return std::nullopt;
   Running running;
-  for (std::int64_t i3 = 0; i3 < tensor.ne[3]; ++i3) {
-    for (std::int64_t i2 = 0; i2 < tensor.ne[2]; ++i2) {
-      for (std::int64_t i1 = 0; i1 < tensor.ne[1]; ++i1) {
-        const std::size_t at = static_cast<std::size_t>(i1) * tensor.nb[1] +
-                               static_cast<std::size_t>(i2) * tensor.nb[2] +
-                               static_cast<std::size_t>(i3) * tensor.nb[3];
-        if (is_float) {
-          ggml_backend_tensor_get(&tensor, scratch.data(), at, row_bytes);
-        } else {
-          ggml_backend_tensor_get(&tensor, raw, at, row_bytes);
-          traits->to_float(raw, scratch.data(), tensor.ne[0]);
-        }
-        for (std::size_t i = 0; i < row; ++i) running.add(scratch[i]);
-      }
-    }
-  }
+  for_each_row(tensor, scratch, [&](std::span<const float> row) {
+    for (const float value : row) running.add(value);
+  });
   ValueStats stats;
   stats.min = running.min;
   stats.max = running.max;

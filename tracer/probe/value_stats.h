@@ -2,6 +2,7 @@
 // when the tensor is complete and not yet overwritten.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,6 @@ namespace tt {
 
 // nullopt for types that cannot be converted to float (index lists). `scratch` is reused between
 // calls. The caller sets ValueStats::op.
-std::optional<ValueStats> value_stats(const ggml_tensor& tensor, std::vector<float>& scratch);
+std::optional<ValueStats> value_stats(const ggml_tensor& tensor, std::vector<std::byte>& scratch);
 
 }  // namespace tt

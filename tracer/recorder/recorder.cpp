@@ -200,6 +200,13 @@ std::size_t Recorder::bytes_of(const std::vector<Token>& tokens) {
   return bytes;
 }
 
+std::size_t Recorder::bytes_of(const StepValues& values) {
+  std::size_t bytes = 0;
+  for (const OutputValues& output : values.outputs)
+    bytes += sizeof output + output.values.size() * sizeof output.values[0];
+  return bytes;
+}
+
 // Memory that the message takes, except that of a StepBuffer, which is there anyway.
 std::size_t Recorder::bytes_of(const Message& message) {
   std::size_t bytes = sizeof message;
@@ -207,8 +214,11 @@ std::size_t Recorder::bytes_of(const Message& message) {
     bytes += bytes_of(*tokens);
   } else if (const auto* residency = std::get_if<StepResidency>(&message)) {
     bytes += residency->resident.size() * sizeof(FileRange);
+  } else if (const auto* buffer = std::get_if<StepBuffer*>(&message)) {
+    bytes += bytes_of((*buffer)->values);
   } else if (const auto* recorded = std::get_if<Recorded>(&message)) {
     const Step& step = recorded->step;
+    bytes += bytes_of(recorded->values);
     bytes += step.op_ends.size() * sizeof(Ns) + step.stats.size() * sizeof(ValueStats);
     for (const SlotValues& slot : step.slots)
       bytes += sizeof slot + slot.ints.size() * sizeof slot.ints[0] +
@@ -319,7 +329,7 @@ void Recorder::handle(StepBuffer* buffer) {
 }
 
 void Recorder::handle(Recorded& recorded) {
-  auto& [step, graph, addresses, faults, slots_lost, count_mismatch] = recorded;
+  auto& [step, graph, addresses, faults, slots_lost, count_mismatch, values] = recorded;
   losses_.slot_values_dropped += slots_lost;
   losses_.count_mismatches += count_mismatch ? 1 : 0;
   losses_.steps_without_times += step.dropped ? 1 : 0;
@@ -344,19 +354,21 @@ void Recorder::handle(Recorded& recorded) {
       }
     }
   }
-  write(std::move(step), std::move(graph), faults);
+  write(std::move(step), std::move(graph), faults, std::move(values));
 }
 
 void Recorder::handle(Untimed& untimed) {
   if (untimed.step.dropped) losses_.steps_without_times += untimed.evaluations;
-  write(std::move(untimed.step), nullptr, 0);
+  write(std::move(untimed.step), nullptr, 0, {});
 }
 
-void Recorder::write(Step step, KnownGraphPtr graph, std::uint64_t faults) {
+void Recorder::write(Step step, KnownGraphPtr graph, std::uint64_t faults, StepValues values) {
   if (writing()) {
     if (auto added = writer_->add_step(step); !added) fail(added.error());
   }
   write_residency(step);
+  values.step = step.id;
+  write_values(std::move(values));
   if (faults_ != nullptr && faults_->records_addresses()) {
     faults_->take(new_faults_, new_minor_faults_);
     write_faults(step, assign_to(step, new_faults_), FaultKind::Major);
@@ -372,6 +384,11 @@ void Recorder::write_residency(const Step& step) {
   if (writing())
     if (auto added = writer_->add_residency(*new_residency_); !added) fail(added.error());
   new_residency_.reset();
+}
+
+void Recorder::write_values(StepValues values) {
+  if ((values.outputs.empty() && values.not_captured == 0) || !writing()) return;
+  if (auto added = writer_->add_values(values); !added) fail(added.error());
 }
 
 void Recorder::write_faults(const Step& step, const StepFaults& faults, FaultKind kind) {
@@ -460,7 +477,8 @@ Recorder::Recorded Recorder::take_from(StepBuffer& buffer) {
           .addresses = std::move(buffer.addresses),
           .faults = buffer.page_faults,
           .slots_lost = buffer.slots_lost,
-          .count_mismatch = buffer.count_mismatch};
+          .count_mismatch = buffer.count_mismatch,
+          .values = std::exchange(buffer.values, {})};
 }
 
 Step step_from(const StepBuffer& buffer) {

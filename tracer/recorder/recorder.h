@@ -113,6 +113,7 @@ class Recorder {
     std::uint64_t faults = 0;  // if only counted
     std::uint32_t slots_lost = 0;
     bool count_mismatch = false;
+    StepValues values{};
   };
   using Message = std::variant<Begin, std::vector<Token>, StepResidency, StepBuffer*, Recorded,
                                Untimed, Finish, Flush, Quit>;
@@ -127,6 +128,7 @@ class Recorder {
   static bool is_urgent(const Message& message);
   static std::size_t bytes_of(const Message& message);
   static std::size_t bytes_of(const std::vector<Token>& tokens);
+  static std::size_t bytes_of(const StepValues& values);
   Recorded take_from(StepBuffer& buffer);
   bool merge(const Step& step);
   void take_conditions(Step& step);
@@ -142,8 +144,9 @@ class Recorder {
   void handle(Finish& finish);
   void handle(Flush& flush);
   // `faults`: if only counted.
-  void write(Step step, KnownGraphPtr graph, std::uint64_t faults);
+  void write(Step step, KnownGraphPtr graph, std::uint64_t faults, StepValues values);
   void write_residency(const Step& step);
+  void write_values(StepValues values);
   void write_faults(const Step& step, const StepFaults& faults, FaultKind kind);
   StepFaults assign_to(const Step& step, std::vector<PageFault>& faults);
   void set_open(bool open);

@@ -29,6 +29,7 @@ StepBuffer* StepPool::try_acquire() {
   buffer->arena_used = 0;
   buffer->captured.clear();
   buffer->stats.clear();
+  buffer->values = {};
   buffer->slots_lost = 0;
   buffer->page_faults = 0;
   buffer->count_mismatch = false;

@@ -38,6 +38,8 @@ struct Conversation {
 // Text, a conversation, or token ids.
 using Prompt = std::variant<std::string, Conversation, std::vector<std::int32_t>>;
 
+inline constexpr std::uint64_t kDefaultCaptureBytes = 256U << 20;
+
 struct GenerationRequest {
   std::string id;  // session id; empty: a new id is generated
   Prompt prompt;
@@ -56,6 +58,10 @@ struct GenerationRequest {
   // Level VERBOSE: regex of the tensors to compute statistics of; empty: none. The default does
   // not match all: the output of an op that writes to a cache is the whole cache.
   std::string stats_pattern = "attn_out|ffn_out|ffn_moe_out|l_out|result_";
+  // Op outputs whose values are recorded (tracer/probe/value_capture.h), and the most bytes of
+  // them, as f32. Needs level DETAILED.
+  std::vector<std::string> capture;
+  std::uint64_t capture_bytes = kDefaultCaptureBytes;
 };
 
 enum class StopReason : std::uint8_t {

@@ -22,6 +22,7 @@ inline constexpr std::array kRequestBounds = {
     NumberBounds{"max_tokens", 0, kMaxInt32},
     NumberBounds{"seed", -1, kMaxUint32},
     NumberBounds{"residency_interval_ms", 0, 3'600'000},
+    NumberBounds{"capture_bytes", 0, 1ULL << 50},
 };
 
 // An unknown name is a compile error.
@@ -35,6 +36,8 @@ inline constexpr std::size_t kMaxMessages = 4096;
 // Regular expressions (name_pattern.h) are parsed recursively, per parenthesis. The limit prevents
 // a stack overflow.
 inline constexpr std::size_t kMaxPatternBytes = 1000;
+// Each matches the names of all ops of a graph when the graph is first seen.
+inline constexpr std::size_t kMaxCaptures = 8;
 inline constexpr std::size_t kMaxGrammarBytes = 64U << 10;
 
 }  // namespace tt

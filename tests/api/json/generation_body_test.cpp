@@ -21,7 +21,8 @@ TEST(GenerationBody, AcceptsEveryField) {
     "prompt": "Grüße", "model": "pocket", "stream": true, "max_tokens": 7, "temperature": 0, "top_k": 5, "top_p": 0.5,
     "min_p": 0, "repeat_penalty": 1.5, "repeat_last_n": -1, "seed": 4294967294,
     "grammar": "root ::= \"a\"", "stop": ["\n", "END"], "ignore_eos": true,
-    "reuse_prefix": false, "level": "verbose", "timing": "exact", "minor_faults": true, "stats_pattern": "ffn.*"})");
+    "reuse_prefix": false, "level": "verbose", "timing": "exact", "minor_faults": true, "stats_pattern": "ffn.*",
+    "capture": ["l_out@L0-3", "Qcur"], "capture_bytes": 4096})");
   ASSERT_TRUE(request.has_value()) << request.error().detail;
   EXPECT_EQ(std::get<std::string>(request->request.prompt), "Grüße");
   EXPECT_EQ(request->request.max_tokens, 7u);
@@ -40,6 +41,8 @@ TEST(GenerationBody, AcceptsEveryField) {
   EXPECT_TRUE(request->request.exact_timing);
   EXPECT_TRUE(request->request.minor_faults);
   EXPECT_EQ(request->request.stats_pattern, "ffn.*");
+  EXPECT_EQ(request->request.capture, (std::vector<std::string>{"l_out@L0-3", "Qcur"}));
+  EXPECT_EQ(request->request.capture_bytes, 4096U);
   EXPECT_EQ(request->model, "pocket");
   EXPECT_TRUE(request->stream);
 }
@@ -139,6 +142,7 @@ TEST(GenerationBody, DefaultsMatchOpenApi) {
   EXPECT_EQ(fields["level"]["default"], to_text(none.level));
   EXPECT_EQ(fields["timing"]["default"], none.exact_timing ? "exact" : "fast");
   EXPECT_EQ(fields["stats_pattern"]["default"], none.stats_pattern);
+  EXPECT_EQ(fields["capture_bytes"]["default"], none.capture_bytes);
 }
 
 std::string repeat(std::size_t count, std::string_view text) {
@@ -216,6 +220,9 @@ TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
       {R"({"prompt": "a", "ignore_eos": 1})", "bad_request", "true or false"},
       {R"({"prompt": "a", "level": "high"})", "bad_request", "\"minimal\""},
       {R"({"prompt": "a", "timing": true})", "bad_request", "\"fast\" or \"exact\""},
+      {R"({"prompt": "a", "capture": "l_out"})", "bad_request", "array of at most 8 strings"},
+      {R"({"prompt": "a", "capture": [7]})", "bad_request", "array of at most 8 strings"},
+      {R"({"prompt": "a", "capture_bytes": -1})", "bad_request", "integer from 0"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.body.substr(0, 80));

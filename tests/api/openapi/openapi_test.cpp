@@ -97,6 +97,7 @@ TEST(Openapi, RequestBoundsMatchValidation) {
   EXPECT_EQ(fields["tokens"]["items"]["maximum"].get<double>(), kTokenBounds.max);
   EXPECT_EQ(fields["stop"]["maxItems"].get<std::size_t>(), kMaxStops);
   EXPECT_EQ(fields["grammar"]["maxLength"].get<std::size_t>(), kMaxGrammarBytes);
+  EXPECT_EQ(fields["capture"]["maxItems"].get<std::size_t>(), kMaxCaptures);
   EXPECT_EQ(fields["stats_pattern"]["maxLength"].get<std::size_t>(), kMaxPatternBytes);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <format>
 #include <limits>
 #include <map>
@@ -259,7 +260,7 @@ TEST(ValueStats, CountsNanAndInf) {
   const StatsTensor f32(GGML_TYPE_F32, 4, 2);
   const std::vector<float> values = {1, kNan, -3, kInf, 1e6F, -kInf, kNan, 2};
   ggml_backend_tensor_set(f32.tensor, values.data(), 0, values.size() * sizeof(float));
-  std::vector<float> scratch;
+  std::vector<std::byte> scratch;
   const auto stats = value_stats(*f32.tensor, scratch);
   ASSERT_TRUE(stats.has_value());
   EXPECT_EQ(stats->nan, 2U);
@@ -276,7 +277,7 @@ TEST(ValueStats, IsAccurateFarFromZero) {
   std::vector<float> values;
   for (int i = 0; i < 1000; ++i) values.push_back(1e6F + static_cast<float>(i % 2));
   ggml_backend_tensor_set(f32.tensor, values.data(), 0, values.size() * sizeof(float));
-  std::vector<float> scratch;
+  std::vector<std::byte> scratch;
   EXPECT_NEAR(value_stats(*f32.tensor, scratch)->std, 0.5F, 1e-3F);
 }
 
@@ -287,7 +288,7 @@ TEST(ValueStats, ReadsTypesAndViews) {
   std::vector<ggml_fp16_t> halves(values.size());
   ggml_fp32_to_fp16_row(values.data(), halves.data(), 12);
   ggml_backend_tensor_set(f16.tensor, halves.data(), 0, halves.size() * sizeof(ggml_fp16_t));
-  std::vector<float> scratch;
+  std::vector<std::byte> scratch;
   expect_close(*value_stats(*f16.tensor, scratch), naive_stats(values));
 
   // Two of the four columns: rows with gaps.

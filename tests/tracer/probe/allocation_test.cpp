@@ -109,7 +109,8 @@ class ObservedLlama {
     buffer->header.phase = tokens.size() > 1 ? Phase::Prompt : Phase::Generate;
     buffer->header.n_tokens = static_cast<std::uint32_t>(tokens.size());
     buffer->header.first_token = tokens_;
-    probe_->begin_step(buffer, {.exact = false, .stats_filter = nullptr, .epoch = epoch_});
+    probe_->begin_step(
+        buffer, {.exact = false, .stats_filter = nullptr, .capture = nullptr, .epoch = epoch_});
     EXPECT_EQ(llama_decode(context_.get(), batch), 0);
     probe_->end_step(false);
     recorder_.submit(buffer);

@@ -78,9 +78,10 @@ class Cadence : public ::testing::Test {
   Seen decode(int tokens) {
     std::vector<llama_token> batch(static_cast<std::size_t>(tokens), 5);
     StepBuffer* buffer = pool.try_acquire();
-    probe.begin_step(
-        buffer,
-        {.exact = false, .stats_filter = nullptr, .epoch = std::chrono::steady_clock::now()});
+    probe.begin_step(buffer, {.exact = false,
+                              .stats_filter = nullptr,
+                              .capture = nullptr,
+                              .epoch = std::chrono::steady_clock::now()});
     const int answer = llama_decode(context.get(), llama_batch_get_one(batch.data(), tokens));
     EXPECT_EQ(answer, 0);
     probe.end_step(answer != 0);

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <format>
-#include <fstream>
 #include <ranges>
 #include <span>
 #include <string>
@@ -15,104 +13,25 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/models/eval_callback.h"
 #include "tests/support/models/traced_model.h"
-#include "tests/support/test_paths.h"
-#include "tracer/engine/backends.h"
-#include "tracer/gguf/gguf_index.h"
 
 namespace tt::test {
 namespace {
-
-struct Line {
-  std::string name, type, op, shape;
-  std::array<std::string, 2> sources;  // "name{shape}"; empty: none
-  friend bool operator==(const Line&, const Line&) = default;
-};
-
-std::ostream& operator<<(std::ostream& out, const Line& line) {
-  return out << std::format("{} = ({}) {}({}, {}) = {{{}}}", line.name, line.type, line.op,
-                            line.sources[0], line.sources[1], line.shape);
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-// "common_debug_cb_eval:  NAME = (TYPE)  OP(SRC{a, b, c, d}, SRC{a, b, c, d}}) = {a, b, c, d}"
-bool parse(std::string_view text, Line& line) {
-  constexpr std::string_view kPrefix = "common_debug_cb_eval:";
-  if (!text.starts_with(kPrefix)) return false;
-  text.remove_prefix(kPrefix.size());
-  const auto type_at = text.find(" = (");
-  const auto type_end = text.find(')', type_at);
-  const auto op_end = text.find('(', type_end);
-  const auto shape_at = text.rfind(") = {");
-  if (type_at == std::string::npos || op_end == std::string::npos || shape_at == std::string::npos)
-    return false;
-  line.name = trimmed(text.substr(0, type_at));
-  line.type = text.substr(type_at + 4, type_end - type_at - 4);
-  line.op = trimmed(text.substr(type_end + 1, op_end - type_end - 1));
-  line.shape = text.substr(shape_at + 5, text.rfind('}') - shape_at - 5);
-  std::string_view sources = text.substr(op_end + 1, shape_at - op_end - 1);
-  const auto first_end = sources.find("}, ");
-  line.sources[0] = sources.substr(0, first_end + 1);
-  sources.remove_prefix(first_end + 3);
-  line.sources[1] = sources.substr(0, sources.size() - 1);  // an extra closing brace is printed
-  return true;
-}
-
-struct Independent {
-  std::vector<std::int32_t> tokens;
-  std::vector<Line> nodes;
-};
-
-Independent eval_callback(const std::filesystem::path& model, const std::string& prompt,
-                          const ContextOptions& context) {
-  const TempFolder folder;
-  ensure_backends_loaded();
-  const auto index = GgufIndex::open(model);
-  EXPECT_TRUE(index.has_value());
-  const char* repack = index && repacking_error(*index).empty() ? "--repack" : "--no-repack";
-  const std::string command = std::format(
-      "LD_PRELOAD='{}' '{}' -m '{}' -p '{}' -c {} -b {} -ub {} -t {} -ngl 0 -n 1 {} "
-      "> '{}' 2> '{}'",
-      kTestPaths.log_flush, kTestPaths.eval_callback, model.string(), prompt, context.context,
-      context.batch, context.ubatch, context.threads, repack, (folder / "nodes").string(),
-      (folder / "log").string());
-  EXPECT_EQ(std::system(command.c_str()), 0) << command;
-  Independent result;
-  Line node;
-  std::ifstream nodes(folder / "nodes");
-  for (std::string line; std::getline(nodes, line);) {
-    if (parse(line, node)) result.nodes.push_back(node);
-  }
-  std::ifstream log(folder / "log");
-  bool listing = false;  // the ids follow "number of input tokens", one per line
-  for (std::string line; std::getline(log, line);) {
-    if (line.contains("number of input tokens")) {
-      listing = true;
-    } else if (const auto at = line.find(" I   "); listing && at != std::string::npos) {
-      result.tokens.push_back(std::stoi(line.substr(at + 5)));
-    }
-  }
-  return result;
-}
 
 std::string sizes_text(const Tensor& tensor) {
   return std::format("{}, {}, {}, {}", tensor.ne[0], tensor.ne[1], tensor.ne[2], tensor.ne[3]);
 }
 
-std::vector<Line> nodes_of(const GraphTemplate& graph) {
-  std::vector<Line> lines;
+std::vector<PrintedNode> nodes_of(const GraphTemplate& graph) {
+  std::vector<PrintedNode> lines;
   for (const Node& node : graph.nodes) {
     const Tensor& output = graph.tensor(node.output);
-    Line line{.name = std::string(trimmed(output.name)),  // names are padded with spaces
-              .type = output.type,
-              .op = node.op,
-              .shape = sizes_text(output),
-              .sources = {}};
+    PrintedNode line{.name = std::string(trimmed(output.name)),  // names are padded with spaces
+                     .type = output.type,
+                     .op = node.op,
+                     .shape = sizes_text(output),
+                     .sources = {}};
     // It prints the kind of a UNARY or GLU node instead of its op.
     if (const auto at = node.op.find('('); at != std::string::npos) {
       line.op = node.op.substr(at + 1, node.op.size() - at - 2);
@@ -127,7 +46,7 @@ std::vector<Line> nodes_of(const GraphTemplate& graph) {
   return lines;
 }
 
-void expect_same(std::span<const Line> ours, std::span<const Line> theirs) {
+void expect_same(std::span<const PrintedNode> ours, std::span<const PrintedNode> theirs) {
   EXPECT_EQ(ours.size(), theirs.size());
   for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i) {
     ASSERT_EQ(ours[i], theirs[i]) << "node " << i;
@@ -141,7 +60,7 @@ TEST_P(EvalCallback, ListsSameNodesAsTemplates) {
   TracedModel traced(model);
 
   const std::string text = "the old sea and the wind";
-  const Independent prompt = eval_callback(model, text, TracedModel::small_context());
+  const EvalCallbackRun prompt = run_eval_callback(model, text, TracedModel::small_context());
   const auto ids = traced.engine().tokens_of(text);
   ASSERT_TRUE(ids.has_value()) << ids.error().message;
   EXPECT_EQ(*ids, prompt.tokens);
@@ -158,7 +77,7 @@ TEST_P(EvalCallback, ListsSameNodesAsTemplates) {
   // is evaluated alone, after what the others left in the cache or state: like a decode.
   ContextOptions cut = TracedModel::small_context();
   cut.ubatch = static_cast<std::uint32_t>(ids->size() - 1);
-  const Independent both = eval_callback(model, text, cut);
+  const EvalCallbackRun both = run_eval_callback(model, text, cut);
   TracedModel in_two(model, cut);
   const auto cut_run = in_two.run(request);
   const auto cut_steps = cut_run.steps();

@@ -1,0 +1,150 @@
+#include "tracer/probe/value_capture.h"
+
+#include <ggml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <format>
+#include <utility>
+
+#include "tracer/format/file/blob_codec.h"
+#include "tracer/format/names/names.h"
+#include "tracer/probe/tensor_rows.h"
+#include "tracer/request/request_bounds.h"
+
+namespace tt {
+
+// ---------------------------------------------------------------- rules
+
+namespace {
+
+std::optional<std::uint32_t> parse_index(std::string_view text) {
+  std::uint32_t index = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return index;
+}
+
+}  // namespace
+
+std::optional<CaptureRule::Range> CaptureRule::parse_range(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  const auto first = parse_index(text.substr(0, dash));
+  if (!first) return std::nullopt;
+  if (dash == std::string_view::npos) return Range{.first = *first, .last = *first};
+  if (dash + 1 == text.size()) return Range{.first = *first};
+  const auto last = parse_index(text.substr(dash + 1));
+  if (!last || *last < *first) return std::nullopt;
+  return Range{.first = *first, .last = *last};
+}
+
+std::expected<CaptureRule, std::string> CaptureRule::parse(const std::string& text) {
+  if (text.size() > kMaxPatternBytes) {
+    return std::unexpected(
+        std::format("A capture has {} bytes; the maximum is {}.", text.size(), kMaxPatternBytes));
+  }
+  const std::size_t at = text.find('@');
+  if (at == 0 || text.empty())
+    return std::unexpected("A capture needs a pattern of names, such as l_out@L0-3.");
+  auto pattern = NamePattern::compile(text.substr(0, at));
+  if (!pattern)
+    return std::unexpected(
+        std::format("The pattern of the capture \"{}\" {}", text, pattern.error()));
+  CaptureRule rule(*std::move(pattern));
+  std::string seen;
+  for (std::size_t mark = at; mark != std::string::npos;) {
+    const std::size_t next = text.find('@', mark + 1);
+    const std::string_view part =
+        std::string_view(text).substr(mark + 1, next == text.npos ? next : next - mark - 1);
+    const char what = part.empty() ? ' ' : part.front();
+    const auto range = part.empty() ? std::nullopt : parse_range(part.substr(1));
+    if (!range || !std::string_view("LTS").contains(what)) {
+      return std::unexpected(
+          std::format("\"@{}\" in the capture \"{}\" is not a range. Use @L (layers), @T (tokens) "
+                      "or @S (steps) with N, N-M or N-, such as @L0-3.",
+                      part, text));
+    }
+    if (seen.contains(what))
+      return std::unexpected(
+          std::format("The capture \"{}\" has two ranges @{}; only one is allowed.", text, what));
+    seen += what;
+    if (what == 'L') rule.layers_ = range;
+    if (what == 'T') rule.tokens_ = *range;
+    if (what == 'S') rule.steps_ = *range;
+    mark = next;
+  }
+  return rule;
+}
+
+std::expected<std::vector<CaptureRule>, std::string> capture_rules(
+    const GenerationRequest& request) {
+  if (request.capture.size() > kMaxCaptures) {
+    return std::unexpected(
+        std::format("The request has {} captures; at most {} are allowed. A pattern may have "
+                    "alternatives, such as l_out|attn_out.",
+                    request.capture.size(), kMaxCaptures));
+  }
+  if (!request.capture.empty() && request.level < Level::Detailed) {
+    return std::unexpected(
+        std::format("Values are captured at level detailed or verbose, not at level {}.",
+                    to_text(request.level)));
+  }
+  std::vector<CaptureRule> rules;
+  for (const std::string& text : request.capture) {
+    auto rule = CaptureRule::parse(text);
+    if (!rule) return std::unexpected(rule.error());
+    rules.push_back(*std::move(rule));
+  }
+  return rules;
+}
+
+bool CaptureRule::wants_step(const Step& step) const {
+  const std::uint64_t first = step.first_token, end = first + step.n_tokens;
+  return steps_.contains(step.id.v) && first <= tokens_.last && end > tokens_.first;
+}
+
+bool CaptureRule::wants_output(const std::string& name) const {
+  if (layers_) {
+    const LayerId layer = layer_of(name);
+    if (layer == kNoLayer || !layers_->contains(static_cast<std::uint64_t>(layer.v))) return false;
+  }
+  return pattern_.matches_name(name);
+}
+
+// ---------------------------------------------------------------- capture
+
+ValueCapture::ValueCapture(std::vector<CaptureRule> rules, std::uint64_t max_bytes)
+    : rules_(std::move(rules)), active_(rules_.size()), bytes_left_(max_bytes) {}
+
+bool ValueCapture::begin_step(const Step& step) {
+  for (std::size_t i = 0; i < rules_.size(); ++i) active_[i] = rules_[i].wants_step(step);
+  step_values_left_ = kMaxCapturedValues;
+  return std::ranges::find(active_, true) != active_.end();
+}
+
+bool ValueCapture::wants(const std::string& name) const {
+  for (std::size_t i = 0; i < rules_.size(); ++i)
+    if (active_[i] && rules_[i].wants_output(name)) return true;
+  return false;
+}
+
+void ValueCapture::take(OpId op, const ggml_tensor& output, StepValues& values) {
+  const auto n = static_cast<std::size_t>(ggml_nelements(&output));
+  const bool fits = n <= step_values_left_ && n * sizeof(float) <= bytes_left_ &&
+                    values.outputs.size() < kMaxCapturedOutputs;
+  if (!fits || !has_readable_rows(output)) {
+    ++values.not_captured;
+    return;
+  }
+  step_values_left_ -= n;
+  bytes_left_ -= n * sizeof(float);
+  OutputValues captured{.op = op, .ne = {}, .values = {}};
+  std::ranges::copy(output.ne, captured.ne.begin());
+  captured.values.reserve(n);
+  for_each_row(output, scratch_, [&](std::span<const float> row) {
+    captured.values.insert(captured.values.end(), row.begin(), row.end());
+  });
+  values.outputs.push_back(std::move(captured));
+}
+
+}  // namespace tt

@@ -1,0 +1,74 @@
+// Which op outputs of a session are captured, and how many still fit into its budget. The values
+// of an output are read when its op has run, as f32 (`tt record --capture`, docs/values.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracer/format/model/step.h"
+#include "tracer/probe/name_pattern.h"
+#include "tracer/request/generation.h"
+
+struct ggml_tensor;
+
+namespace tt {
+
+// PATTERN[@L<layers>][@T<tokens>][@S<steps>]: outputs whose name matches (NamePattern), of ops in
+// these layers, in steps that evaluate one of these tokens, in these steps. A range is N, N-M or
+// N- (to the end), from 0.
+class CaptureRule {
+ public:
+  // The error text is a sentence about `text`.
+  static std::expected<CaptureRule, std::string> parse(const std::string& text);
+  bool wants_step(const Step& step) const;
+  bool wants_output(const std::string& name) const;
+
+ private:
+  struct Range {
+    std::uint64_t first = 0, last = UINT64_MAX;
+    bool contains(std::uint64_t n) const { return first <= n && n <= last; }
+  };
+  static std::optional<Range> parse_range(std::string_view text);
+  explicit CaptureRule(NamePattern pattern) : pattern_(std::move(pattern)) {}
+
+  NamePattern pattern_;  // in tensor names
+  std::optional<Range> layers_;
+  Range tokens_, steps_;
+};
+
+// The rules of GenerationRequest::capture. The error text is a sentence.
+std::expected<std::vector<CaptureRule>, std::string> capture_rules(
+    const GenerationRequest& request);
+
+// Inference thread only.
+class ValueCapture {
+ public:
+  // `max_bytes`: of the values of the session, as f32.
+  ValueCapture(std::vector<CaptureRule> rules, std::uint64_t max_bytes);
+
+  // Returns whether a rule wants outputs of this step.
+  bool begin_step(const Step& step);
+  // Those of the rules that want the step: a step with the same set wants the same outputs.
+  const std::vector<bool>& active() const { return active_; }
+  bool wants(const std::string& name) const;
+  std::uint64_t bytes_left() const { return bytes_left_; }
+
+  // Adds the output of `op`, which is complete and not yet overwritten, to `values`, whose outputs
+  // are of earlier ops. Counts it as not captured if it does not fit or cannot be read as numbers.
+  void take(OpId op, const ggml_tensor& output, StepValues& values);
+
+ private:
+  std::vector<CaptureRule> rules_;
+  std::vector<bool> active_;  // parallel to rules_
+  std::uint64_t bytes_left_;
+  std::size_t step_values_left_ = 0;
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace tt
