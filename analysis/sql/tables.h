@@ -20,5 +20,6 @@ Table step_table();
 Table template_table();
 Table tensor_table();
 Table token_table();
+Table value_table();
 
 }  // namespace tt::sql

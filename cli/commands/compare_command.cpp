@@ -13,10 +13,12 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/report/comparison.h"
+#include "analysis/report/values_difference.h"
 #include "api/json/analysis/comparison_json.h"
 #include "api/text/cause_text.h"
 #include "api/text/change_text.h"
 #include "api/text/escape_control_chars.h"
+#include "api/text/shape_text.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
@@ -34,7 +36,8 @@ struct CompareOptions {
   Axis by = Axis::OpKind;
   std::size_t limit = 20;
   LeaveOut leave_out = LeaveOut::Nothing;
-  bool json = false;
+  bool values = false, json = false;
+  float tolerance = 1e-5F;  // of relative errors of values
 };
 
 std::string ratio(double left, double right) {
@@ -154,11 +157,121 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
   if (by.rows.size() > limit) print_line("... {} more (use --limit N)", by.rows.size() - limit);
 }
 
+// "[2, 5, 0, 0]": the place of an element, innermost dimension first.
+std::string place_text(const ValuesDifference& of) {
+  std::string text = "[";
+  std::size_t at = of.at;
+  for (const std::uint64_t ne : of.ne) {
+    text += std::format("{}{}", text.size() > 1 ? ", " : "", ne == 0 ? 0 : at % ne);
+    at /= std::max<std::uint64_t>(ne, 1);
+  }
+  return text + "]";
+}
+
+Json to_json(const ValuesDifference& of) {
+  // JSON has no infinity.
+  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
+  return {{"step", of.step.v},
+          {"op", of.op.v},
+          {"operation_type", of.operation},
+          {"tensor_name", of.tensor},
+          {"layer_id", of.layer == kNoLayer ? Json() : Json(of.layer.v)},
+          {"shape", of.ne},
+          {"same_shape", of.same_shape},
+          {"max_error", number(of.max_error)},
+          {"relative_error", number(of.relative_error)},
+          {"element", of.at},
+          {"left", number(double{of.left})},
+          {"right", number(double{of.right})}};
+}
+
+void print_values(const ValuesComparison& comparison, const CompareOptions& options,
+                  const ValuesDifference* first) {
+  const auto different = [](const ValuesDifference& of) {
+    return !of.same_shape || of.max_error > 0;
+  };
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(comparison.outputs, different));
+  print_line("{} compared: {} identical, {} different; {} only left, {} only right",
+             counted(comparison.outputs.size(), "output"), comparison.outputs.size() - count, count,
+             comparison.only_left, comparison.only_right);
+  if (first == nullptr) {
+    print_line("No output differs by more than the tolerance, a relative error of {:g}.",
+               options.tolerance);
+  } else if (!first->same_shape) {
+    print_line("First beyond the tolerance: step {}, op {}, {} {}: another shape", first->step.v,
+               first->op.v, first->operation, first->tensor);
+  } else {
+    print_line(
+        "First beyond the tolerance: step {}, op {}, {} {}: relative error {:.3g} (tolerance "
+        "{:g}), "
+        "largest at {}: {:g} and {:g}",
+        first->step.v, first->op.v, first->operation, first->tensor, first->relative_error,
+        options.tolerance, place_text(*first), first->left, first->right);
+  }
+  if (count == 0) return;
+  constexpr Align kRight = Align::Right;
+  put("\n");
+  TextTable table({{"step", kRight},
+                   {"op", kRight},
+                   {"operation"},
+                   {"output"},
+                   {"shape", kRight},
+                   {"max error", kRight},
+                   {"relative error", kRight}});
+  std::size_t shown = 0;
+  for (const ValuesDifference& of : comparison.outputs) {
+    if (!different(of)) continue;
+    if (shown++ == options.limit) break;
+    std::array<std::int64_t, 4> shape{};
+    std::ranges::transform(of.ne, shape.begin(),
+                           [](std::uint64_t ne) { return static_cast<std::int64_t>(ne); });
+    table.add({std::to_string(of.step.v), std::to_string(of.op.v), of.operation, of.tensor,
+               shape_text(shape), of.same_shape ? std::format("{:.3g}", of.max_error) : "shape",
+               of.same_shape ? std::format("{:.3g}", of.relative_error) : ""});
+  }
+  table.print();
+  if (count > options.limit) print_line("... {} more (use --limit N)", count - options.limit);
+}
+
+int run_values(const CompareOptions& options, Progress& progress, SessionReader& left,
+               SessionReader& right) {
+  const auto comparison = progress.query_valid_prefix(left, [&](const SessionReader&) {
+    return progress.query_valid_prefix(right, [&](const SessionReader&) {
+      return compare_values(left, right, progress.start("comparing values"));
+    });
+  });
+  if (!comparison) return progress.failed(comparison.error());
+  progress.end();
+  if (comparison->outputs.empty()) {
+    return progress.failed(
+        std::format("{} and {} have no captured output in common. Record both with --capture, such "
+                    "as --capture '.*@S0'.",
+                    options.left, options.right));
+  }
+  const auto first = std::ranges::find_if(comparison->outputs, [&](const ValuesDifference& of) {
+    return !of.same_shape || of.relative_error > double{options.tolerance};
+  });
+  const bool beyond = first != comparison->outputs.end();
+  if (options.json) {
+    Json json = {{"tolerance", options.tolerance},
+                 {"first_beyond", beyond ? to_json(*first) : Json()},
+                 {"only_left", comparison->only_left},
+                 {"only_right", comparison->only_right},
+                 {"outputs", Json::array()}};
+    for (const ValuesDifference& of : comparison->outputs) json["outputs"].push_back(to_json(of));
+    put_line(text_of(json));
+  } else {
+    print_values(*comparison, options, beyond ? &*first : nullptr);
+  }
+  return progress.exit_code();
+}
+
 int run(const CompareOptions& options) {
   Progress progress("compare", progress_visibility(options.json));
   auto left = open_session(options.left), right = open_session(options.right);
   if (!left) return progress.failed(left.error());
   if (!right) return progress.failed(right.error());
+  if (options.values) return run_values(options, progress, *left, *right);
   SessionInfo left_info, right_info;
   std::array<std::pair<std::size_t, std::size_t>, 2> left_out{};  // left out, of all steps
   const auto run_comparison = [&] {
@@ -235,6 +348,18 @@ RunVerb add_compare_command(CLI::App& command) {
       ->type_name("AXIS");
   add_limit_option(command, options->limit, "Maximum number of rows, largest difference first");
   add_clean_option(command, options->leave_out, "all sums and times");
+  CLI::Option* values = command.add_flag(
+      "--values", options->values,
+      "Compare the captured outputs (tt record --capture), op by op in the order of "
+      "execution");
+  constexpr double kMaxTolerance = 1e9;
+  command
+      .add_option("--tolerance", options->tolerance,
+                  "Relative error from which an output counts as different: the norm of the "
+                  "difference, divided by the norm of the left output")
+      ->needs(values)
+      ->check(number({"tolerance", 0, kMaxTolerance}))
+      ->capture_default_str();
   command.add_flag("--json", options->json, "Print JSON, with rows for every axis");
   command.footer("Example: tt compare q4.ttrace q8.ttrace --by layer");
   return [options] { return run(*options); };

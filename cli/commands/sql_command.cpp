@@ -186,8 +186,7 @@ RunVerb add_sql_command(CLI::App& command) {
       ->excludes(json);
   command.footer(
       "Tables: access, edge, expert, fault, metadata, model, op, residency, session, step, "
-      "template, "
-      "tensor, token.\n"
+      "template, tensor, token, value.\n"
       "Example: tt sql s.ttrace \"SELECT layer_id, sum(size_bytes) FROM access GROUP BY "
       "layer_id\"");
   return [options] { return run(*options); };

@@ -35,6 +35,7 @@ RunVerb add_report_command(CLI::App& command);
 RunVerb add_reuse_command(CLI::App& command);
 RunVerb add_show_command(CLI::App& command);
 RunVerb add_sql_command(CLI::App& command);
+RunVerb add_values_command(CLI::App& command);
 RunVerb add_weights_command(CLI::App& command);
 
 struct Verb {
@@ -87,6 +88,7 @@ inline constexpr std::array kVerbs = {
          add_reuse_command},
     Verb{"show", "Show a session's model, times, graphs and answer", add_show_command},
     Verb{"sql", "Run a SELECT statement on a session", add_sql_command},
+    Verb{"values", "Show the values of op outputs that a session has captured", add_values_command},
     // Another prefix, because --format has other values in other verbs.
     Verb{"weights", "Show the weights of a model, what quantization lost, and which may be smaller",
          add_weights_command, "TT_WEIGHTS_"},

@@ -134,14 +134,18 @@ const std::multimap<std::string, Verb>& verbs() {
       {"report", {"FILE -o FILE.html", "reading, step 1 of 4, "}},
       {"reuse", {"FILE", "replaying reads, "}},
       {"show", {"FILE", "counting steps, "}},
-      {"sql", {"FILE 'SELECT count(*) FROM access a, access b'", "running the query, "}}};
+      {"sql", {"FILE 'SELECT count(*) FROM access a, access b'", "running the query, "}},
+      {"values", {"FILE", "reading the values, "}}};
   return all;
 }
 
 class TerminalProgress : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(run_tt(folder_, "record -p 'Once upon' -n 4 -t 1 --ignore-eos -o a.ttrace").code, 0);
+    ASSERT_EQ(
+        run_tt(folder_, "record -p 'Once upon' -n 4 -t 1 --ignore-eos --capture l_out -o a.ttrace")
+            .code,
+        0);
   }
 
   struct Running {

@@ -29,7 +29,9 @@ Result run_into(const test::TempFolder& folder, const std::string& arguments, co
 TEST(StandardOutput, EveryVerbReportsWriteErrors) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -q -o moe.gguf").code, 0);
-  ASSERT_EQ(run_tt(folder, "record -m moe.gguf -p 'a b' -n 6 -t 1 --ignore-eos -o s.ttrace").code,
+  ASSERT_EQ(run_tt(folder,
+                   "record -m moe.gguf -p 'a b' -n 6 -t 1 --ignore-eos --capture l_out -o s.ttrace")
+                .code,
             0);
   ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
   const auto model = (folder / "moe.gguf").string();
@@ -46,7 +48,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
       {"bench-model",
        {"-m moe.gguf -p 16 -n 16 -r 1 -t 1 --block-ms 1",
         "-m moe.gguf -p 16 -n 16 -r 1 -t 1 --block-ms 1 -o json"}},
-      {"compare", {"s.ttrace s.ttrace", "s.ttrace s.ttrace --json"}},
+      {"compare", {"s.ttrace s.ttrace", "s.ttrace s.ttrace --json", "--values s.ttrace s.ttrace"}},
       {"disk", {disk, disk + " --json"}},
       {"export",
        {"s.ttrace --format csv -o -", "s.ttrace --format dot -o -", "s.ttrace --format arrow -o -",
@@ -68,6 +70,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
       {"sql",
        {"s.ttrace 'select count(*) from step'", "s.ttrace 'select * from access'",
         "s.ttrace 'select * from access' --csv", "s.ttrace 'select * from access' --json"}},
+      {"values", {"s.ttrace", "s.ttrace --op l_out-0", "s.ttrace --json"}},
       {"weights",
        {"moe.gguf", "moe.gguf --json", "moe.gguf blk.0.attn_q.weight --blocks",
         "moe.gguf --reference moe.gguf --format csv", "moe.gguf --fit 1GB --rows 1"}}};

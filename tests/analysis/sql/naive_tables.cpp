@@ -527,6 +527,58 @@ Lines naive_residency(const SessionContents& all) {
   return lines;
 }
 
+// Finite values only.
+struct NaiveSums {
+  std::uint64_t n = 0, nan = 0, inf = 0;
+  double min = 0, max = 0, sum = 0, squares = 0, deviations = 0;
+};
+
+NaiveSums naive_sums(const std::vector<float>& values) {
+  std::vector<double> finite;
+  NaiveSums sums;
+  for (const float value : values) {
+    sums.nan += std::isnan(value);
+    sums.inf += std::isinf(value);
+    if (std::isfinite(value)) finite.push_back(double{value});
+  }
+  sums.n = finite.size();
+  if (finite.empty()) return sums;
+  sums.min = *std::ranges::min_element(finite);
+  sums.max = *std::ranges::max_element(finite);
+  for (const double v : finite) sums.sum += v;
+  for (const double v : finite) sums.squares += v * v;
+  const double mean = sums.sum / static_cast<double>(finite.size());
+  for (const double v : finite) sums.deviations += (v - mean) * (v - mean);
+  return sums;
+}
+
+Lines naive_values(const SessionContents& all) {
+  Lines lines;
+  const auto read = all.reader.for_each_values(StepId{0}, UINT32_MAX, [&](const StepValues& of) {
+    for (const OutputValues& output : of.outputs) {
+      const GraphTemplate& graph = *all.graph_of(all.steps[of.step.v]);
+      const Op& op = graph.ops[output.op.v];
+      Line line;
+      line.u64(of.step.v).u64(output.op.v).text(op_name(graph, op)).layer(op.layer);
+      line.text(graph.tensor(graph.node(op.last()).output).name);
+      for (const std::uint64_t ne : output.ne) line.u64(ne);
+      const NaiveSums sums = naive_sums(output.values);
+      const auto n = static_cast<double>(sums.n);
+      for (const double number : {sums.min, sums.max, sums.sum / n, std::sqrt(sums.deviations / n),
+                                  std::sqrt(sums.squares)})
+        sums.n > 0 ? line.real(number) : line.null();
+      line.u64(sums.nan).u64(sums.inf);
+      std::string elements;
+      for (const float value : output.values) elements += std::format(",{}", value);
+      line.text(std::format("[{}]", elements.empty() ? "" : elements.substr(1)));
+      lines.push_back(line.take());
+    }
+    return true;
+  });
+  read.value();  // throws
+  return lines;
+}
+
 constexpr std::array kTables = {
     NaiveTable{"access", naive_accesses},
     NaiveTable{"op", naive_ops},
@@ -543,6 +595,7 @@ constexpr std::array kTables = {
     NaiveTable{"metadata", naive_metadata},
     NaiveTable{"fault", naive_faults_table},
     NaiveTable{"residency", naive_residency},
+    NaiveTable{"value", naive_values},
 };
 
 }  // namespace

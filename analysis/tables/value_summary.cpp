@@ -1,0 +1,37 @@
+#include "analysis/tables/value_summary.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tt {
+
+ValueSummary summary_of(std::span<const float> values) {
+  ValueSummary summary;
+  double sum = 0, squares = 0;
+  for (const float value : values) {
+    if (std::isnan(value)) {
+      ++summary.nan;
+    } else if (std::isinf(value)) {
+      ++summary.inf;
+    } else {
+      const double v = double{value};
+      summary.min = summary.finite == 0 ? v : std::min(summary.min, v);
+      summary.max = summary.finite == 0 ? v : std::max(summary.max, v);
+      sum += v;
+      squares += v * v;
+      ++summary.finite;
+    }
+  }
+  summary.norm = std::sqrt(squares);
+  if (summary.finite == 0) return summary;
+  const auto n = static_cast<double>(summary.finite);
+  summary.mean = sum / n;
+  double deviations = 0;
+  for (const float value : values)
+    if (std::isfinite(value))
+      deviations += (double{value} - summary.mean) * (double{value} - summary.mean);
+  summary.std = std::sqrt(deviations / n);
+  return summary;
+}
+
+}  // namespace tt

@@ -1,0 +1,281 @@
+// tt values FILE: the captured outputs of ops.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <format>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/common/format_units.h"
+#include "analysis/common/op_info.h"
+#include "analysis/tables/value_summary.h"
+#include "api/exchange/rows/byte_sink.h"
+#include "api/json/json.h"
+#include "api/text/shape_text.h"
+#include "cli/commands/verbs.h"
+#include "cli/options/output_path.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+#include "program/validators.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct ValuesOptions {
+  std::string file;
+  std::optional<std::string> output;  // name of an op's output
+  std::optional<std::uint32_t> step;
+  std::optional<std::filesystem::path> npy;
+  bool json = false, force = false;
+};
+
+struct CapturedOutput {
+  StepId step;
+  std::string operation, tensor;
+  OutputValues values;  // without the values themselves, unless they are asked for
+  ValueSummary summary;
+};
+
+struct Captured {
+  std::vector<CapturedOutput> outputs;
+  std::uint64_t not_captured = 0;
+};
+
+// The values are kept if an output is named.
+std::expected<Captured, TraceError> captured_outputs(const SessionReader& reader,
+                                                     const ValuesOptions& options,
+                                                     const ContinueCheck& keep_going) {
+  Captured captured;
+  std::expected<void, TraceError> done;
+  const auto add = [&](const StepValues& of) {
+    if (!keep_going()) done = std::unexpected(cancelled_error());
+    captured.not_captured += of.not_captured;
+    if (!done || of.outputs.empty()) return done.has_value();
+    const auto step = reader.step(of.step);
+    const auto graph = step ? reader.graph(step->graph) : std::unexpected(step.error());
+    if (!graph) {
+      done = std::unexpected(graph.error());
+      return false;
+    }
+    for (const OutputValues& output : of.outputs) {
+      const Op& op = (*graph)->op(output.op);
+      const std::string& tensor = (*graph)->tensor((*graph)->node(op.last()).output).name;
+      if (options.output && tensor != *options.output) continue;
+      captured.outputs.push_back(
+          {.step = of.step,
+           .operation = op_name(**graph, op),
+           .tensor = tensor,
+           .values = options.output ? output
+                                    : OutputValues{.op = output.op, .ne = output.ne, .values = {}},
+           .summary = summary_of(output.values)});
+    }
+    return true;
+  };
+  const auto read = options.step ? reader.for_each_values(StepId{*options.step}, 1, add)
+                                 : reader.for_each_values(StepId{0}, UINT32_MAX, add);
+  if (!read) return std::unexpected(read.error());
+  if (!done) return std::unexpected(done.error());
+  return captured;
+}
+
+std::string shape_of(const OutputValues& values) {
+  std::array<std::int64_t, 4> shape{};
+  std::ranges::transform(values.ne, shape.begin(),
+                         [](std::uint64_t ne) { return static_cast<std::int64_t>(ne); });
+  return shape_text(shape);
+}
+
+void print_table(const std::vector<CapturedOutput>& outputs) {
+  constexpr Align kRight = Align::Right;
+  TextTable table({{"step", kRight},
+                   {"op", kRight},
+                   {"operation"},
+                   {"output"},
+                   {"shape", kRight},
+                   {"min", kRight},
+                   {"max", kRight},
+                   {"mean", kRight},
+                   {"std", kRight},
+                   {"norm", kRight},
+                   {"NaN", kRight},
+                   {"Inf", kRight}});
+  const auto number = [](double value) { return std::format("{:.4g}", value); };
+  const auto count = [](std::uint64_t n) { return n == 0 ? "" : std::to_string(n); };
+  for (const CapturedOutput& of : outputs) {
+    const ValueSummary& s = of.summary;
+    table.add({std::to_string(of.step.v), std::to_string(of.values.op.v), of.operation, of.tensor,
+               shape_of(of.values), number(s.min), number(s.max), number(s.mean), number(s.std),
+               number(s.norm), count(s.nan), count(s.inf)});
+  }
+  table.print();
+}
+
+// As llama-eval-callback does: of each dimension the first and the last three.
+void print_values(const CapturedOutput& of) {
+  constexpr std::uint64_t kEdge = 3;
+  const auto& ne = of.values.ne;
+  print_line("step {}, op {}: {} = {} = {{{}, {}, {}, {}}}", of.step.v, of.values.op.v, of.tensor,
+             of.operation, ne[0], ne[1], ne[2], ne[3]);
+  // Calls `each(i)`, or `skipped()` for those in the middle.
+  const auto places = [](std::uint64_t n, const auto& each, const auto& skipped) {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      if (i == kEdge && n > 2 * kEdge) {
+        skipped();
+        i = n - kEdge;
+      }
+      each(i);
+    }
+  };
+  double sum = 0;
+  for (const float value : of.values.values) sum += double{value};
+  put("    [\n");
+  places(
+      ne[3],
+      [&](std::uint64_t i3) {
+        places(
+            ne[2],
+            [&](std::uint64_t i2) {
+              put("        [\n");
+              places(
+                  ne[1],
+                  [&](std::uint64_t i1) {
+                    std::string line = "            [";
+                    places(
+                        ne[0],
+                        [&](std::uint64_t i0) {
+                          const std::uint64_t at = ((i3 * ne[2] + i2) * ne[1] + i1) * ne[0] + i0;
+                          line += std::format("{}{:12.4f}", line.back() == '[' ? "" : ", ",
+                                              of.values.values[at]);
+                        },
+                        [&] { line += ", ..."; });
+                    put_line(line + " ],");
+                  },
+                  [] { put("            ...,\n"); });
+              put("        ],\n");
+            },
+            [] { put("        ...,\n"); });
+      },
+      [] { put("    ...,\n"); });
+  put("    ]\n");
+  print_line("    sum = {:f}", sum);
+}
+
+Json json_of(const CapturedOutput& of) {
+  Json json = {
+      {"step", of.step.v},        {"op", of.values.op.v},  {"operation_type", of.operation},
+      {"tensor_name", of.tensor}, {"shape", of.values.ne}, {"nan", of.summary.nan},
+      {"inf", of.summary.inf}};
+  const ValueSummary& s = of.summary;
+  const std::pair<const char*, double> numbers[] = {
+      {"min", s.min}, {"max", s.max}, {"mean", s.mean}, {"std", s.std}, {"norm", s.norm}};
+  for (const auto& [name, number] : numbers)
+    json[name] = s.finite > 0 ? Json(number) : Json(nullptr);
+  if (!of.values.values.empty()) json["values"] = of.values.values;
+  return json;
+}
+
+// The file format of numpy.save(), version 1.0. Dimensions, outermost first.
+std::string npy_of(const OutputValues& values) {
+  std::size_t dimensions = values.ne.size();
+  while (dimensions > 1 && values.ne[dimensions - 1] == 1) --dimensions;
+  std::string shape;
+  for (std::size_t i = dimensions; i > 0; --i) shape += std::format("{}, ", values.ne[i - 1]);
+  std::string header =
+      std::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", shape);
+  constexpr std::size_t kFixed = 10, kAlignment = 64;
+  const std::size_t size = kFixed + header.size() + 1;  // with the line break
+  header.append((kAlignment - size % kAlignment) % kAlignment, ' ');
+  header += '\n';
+  std::string npy("\x93NUMPY\x01\x00", 8);
+  npy += static_cast<char>(header.size() & 0xFF);
+  npy += static_cast<char>(header.size() >> 8);
+  npy += header;
+  const auto bytes = std::as_bytes(std::span(values.values));
+  npy.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return npy;
+}
+
+std::string which(const ValuesOptions& options) {
+  return std::format("{}{}", options.output ? std::format(" of {}", *options.output) : "",
+                     options.step ? std::format(" in step {}", *options.step) : "");
+}
+
+int run(const ValuesOptions& options) {
+  Progress progress("values", progress_visibility(options.json));
+  std::filesystem::path npy;
+  if (options.npy) {
+    auto path = output_path(*options.npy, Target::FileOrPipe, {options.file}, options.force);
+    if (!path) return progress.failed(path.error());
+    npy = *std::move(path);
+  }
+  auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  const auto captured = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return captured_outputs(session, options, progress.start("reading the values"));
+  });
+  if (!captured) return progress.failed(captured.error());
+  progress.end();
+  const std::vector<CapturedOutput>& outputs = captured->outputs;
+  if (outputs.empty()) {
+    return progress.failed(std::format(
+        "{}: no output{} was captured. Record with --capture, such as --capture 'l_out@S0'.",
+        options.file, which(options)));
+  }
+  if (options.npy) {
+    if (outputs.size() > 1)
+      return progress.failed(
+          std::format("{} has {} outputs{}; --npy writes one. Add --step or another --op.",
+                      options.file, outputs.size(), which(options)));
+    if (const auto written = exchange::write_file(npy, npy_of(outputs[0].values)); !written)
+      return progress.failed(written.error());
+    return progress.exit_code();
+  }
+  if (options.json) {
+    Json json = {{"outputs", Json::array()}, {"not_captured", captured->not_captured}};
+    for (const CapturedOutput& of : outputs) json["outputs"].push_back(json_of(of));
+    put_line(text_of(json));
+    return progress.exit_code();
+  }
+  if (options.output) {
+    for (const CapturedOutput& of : outputs) print_values(of);
+  } else {
+    print_table(outputs);
+    print_line("\n{} captured, {} not captured", counted(outputs.size(), "output"),
+               captured->not_captured);
+  }
+  return progress.exit_code();
+}
+
+}  // namespace
+
+RunVerb add_values_command(CLI::App& command) {
+  auto options = std::make_shared<ValuesOptions>();
+  add_session_file(command, options->file);
+  CLI::Option* output =
+      command
+          .add_option("--op", options->output,
+                      "Name of an output, such as l_out-3: print its values, of each dimension the "
+                      "first and the last three; with --json: all")
+          ->type_name("NAME");
+  command.add_option("--step", options->step, "Only of this step")->type_name("N");
+  command
+      .add_option("--npy", options->npy,
+                  "Write the values of one output to a file for numpy.load()")
+      ->needs(output)
+      ->check(file_name())
+      ->type_name("FILE");
+  command.add_flag("--json", options->json, "Print JSON");
+  command.add_flag("--force", options->force, "Replace an existing file");
+  command.footer("Example: tt values s.ttrace --op l_out-3 --step 0 --npy l_out.npy");
+  return [options] { return run(*options); };
+}
+
+}  // namespace tt::cli

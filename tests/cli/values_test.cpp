@@ -1,0 +1,170 @@
+// tt values and tt compare --values: what tt record --capture has stored.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <format>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+using nlohmann::json;
+
+json run_json(const test::TempFolder& folder, const std::string& arguments) {
+  const Result result = run_tt(folder, arguments + " --json");
+  EXPECT_EQ(result.code, 0) << result.err;
+  return json::parse(result.out);
+}
+
+constexpr const char* kRecord = "record -p 'Once upon a time' -n 3 -t 1 --temp 0 --ignore-eos -q";
+
+class ValuesCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(run_tt(folder_, "model small --layers 4 -q -o a.gguf").code, 0);
+    record("a", "'^(l_out|norm)-@L1-2'");
+  }
+  void record(const std::string& name, const std::string& capture,
+              const std::string& options = "") {
+    const Result result =
+        run_tt(folder_, std::format("{} -m {}.gguf -o {}.ttrace --force --capture {} {}", kRecord,
+                                    name.substr(0, 1), name, capture, options));
+    ASSERT_EQ(result.code, 0) << result.err;
+  }
+  const test::TempFolder folder_;
+};
+
+TEST_F(ValuesCommand, ListsPrintsAndExportsTheSameValues) {
+  const json all = run_json(folder_, "values a.ttrace");
+  ASSERT_EQ(all["outputs"].size(), 6U) << "three steps, two layers";
+  EXPECT_EQ(all["not_captured"], 12U) << "two norms per layer are first nodes of fused pairs";
+  EXPECT_FALSE(all["outputs"][0].contains("values"));
+  const json one = run_json(folder_, "values a.ttrace --op l_out-2 --step 0");
+  ASSERT_EQ(one["outputs"].size(), 1U);
+  const auto values = one["outputs"][0]["values"].get<std::vector<float>>();
+  const auto shape = one["outputs"][0]["shape"].get<std::vector<std::size_t>>();
+  ASSERT_EQ(values.size(), shape[0] * shape[1]);
+  ASSERT_GT(shape[1], 1U) << "a row per token of the prompt";
+
+  // The SQL table.
+  const json rows =
+      run_json(folder_,
+               "sql a.ttrace \"SELECT elements, ne0, ne1, output_norm, op_layer_id FROM "
+               "value WHERE tensor_name = 'l_out-2' AND step = 0\"")["rows"];
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(json::parse(rows[0][0].get<std::string>()).get<std::vector<float>>(), values);
+  EXPECT_EQ(rows[0][1], shape[0]);
+  EXPECT_EQ(rows[0][2], shape[1]);
+  double squares = 0;
+  for (const float value : values) squares += double{value} * double{value};
+  EXPECT_NEAR(rows[0][3].get<double>(), std::sqrt(squares), 1e-9);
+  EXPECT_EQ(rows[0][4], 2);
+
+  // .npy, version 1.0: the magic, the version, the length of the header, the header, the values.
+  ASSERT_EQ(run_tt(folder_, "values a.ttrace --op l_out-2 --step 0 --npy v.npy").code, 0);
+  const std::string npy = contents(folder_ / "v.npy");
+  ASSERT_GT(npy.size(), 10U);
+  EXPECT_EQ(npy.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+  const std::size_t header =
+      static_cast<unsigned char>(npy[8]) + 256U * static_cast<unsigned char>(npy[9]);
+  EXPECT_EQ((10 + header) % 64, 0U);
+  EXPECT_TRUE(
+      npy.substr(10, header)
+          .contains(std::format("'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}, )",
+                                shape[1], shape[0])))
+      << npy.substr(10, header);
+  ASSERT_EQ(npy.size(), 10 + header + values.size() * sizeof(float));
+  EXPECT_EQ(std::memcmp(npy.data() + 10 + header, values.data(), values.size() * sizeof(float)), 0);
+
+  // As text: of each row the first and the last three.
+  const Result printed = run_tt(folder_, "values a.ttrace --op l_out-2 --step 0");
+  ASSERT_EQ(printed.code, 0);
+  EXPECT_TRUE(printed.out.contains(std::format(
+      "[{:12.4f}, {:12.4f}, {:12.4f}, ..., {:12.4f}, {:12.4f}, {:12.4f} ],", values[0], values[1],
+      values[2], values[shape[0] - 3], values[shape[0] - 2], values[shape[0] - 1])))
+      << printed.out;
+  EXPECT_TRUE(
+      run_tt(folder_, "values a.ttrace").out.contains("6 outputs captured, 12 not captured"));
+}
+
+TEST_F(ValuesCommand, SaysWhyThereIsNothingToShow) {
+  const auto says = [&](const std::string& arguments) {
+    const Result result = run_tt(folder_, arguments);
+    EXPECT_EQ(result.code, 1) << arguments;
+    return result.err;
+  };
+  EXPECT_TRUE(says("values a.ttrace --op nosuch").contains("no output of nosuch was captured"));
+  EXPECT_TRUE(says("values a.ttrace --step 9").contains("no output in step 9 was captured"));
+  EXPECT_TRUE(
+      says("values a.ttrace --op l_out-2 --npy v.npy").contains("has 3 outputs of l_out-2"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "v.npy"));
+  ASSERT_EQ(run_tt(folder_, std::string(kRecord) + " -m a.gguf -o n.ttrace").code, 0);
+  EXPECT_TRUE(says("values n.ttrace").contains("Record with --capture"));
+  EXPECT_TRUE(says("compare --values a.ttrace n.ttrace").contains("no captured output in common"));
+  EXPECT_EQ(run_tt(folder_, "compare a.ttrace n.ttrace --tolerance 1").code, 2);
+}
+
+TEST_F(ValuesCommand, RunsOfTheSameModelAreIdentical) {
+  record("a2", "'.*@S0-1'");
+  record("a3", "'.*@S0-1'");
+  const json same = run_json(folder_, "compare --values a2.ttrace a3.ttrace");
+  EXPECT_GT(same["outputs"].size(), 100U);
+  EXPECT_EQ(same["first_beyond"], nullptr);
+  EXPECT_EQ(same["only_left"], 0);
+  EXPECT_EQ(same["only_right"], 0);
+  for (const json& output : same["outputs"]) EXPECT_EQ(output["max_error"], 0) << output;
+  const json part = run_json(folder_, "compare --values a2.ttrace a.ttrace");
+  EXPECT_EQ(part["outputs"].size(), 4U) << "l_out-1 and l_out-2 of two steps";
+  EXPECT_EQ(part["only_left"], same["outputs"].size() - 4);
+  EXPECT_EQ(part["only_right"], 2) << "of the third step";
+}
+
+// One block of blk.2.attn_q.weight has another byte.
+TEST_F(ValuesCommand, FirstDifferenceIsTheOpThatReadsADamagedBlock) {
+  constexpr const char* kWeight = "blk.2.attn_q.weight";
+  std::uint64_t offset = 0;
+  for (const json& tensor : run_json(folder_, "gguf a.gguf")["tensors"])
+    if (tensor["name"] == kWeight) offset = tensor["file_offset"].get<std::uint64_t>();
+  ASSERT_GT(offset, 0U);
+  std::string bytes = contents(folder_ / "a.gguf");
+  bytes[offset + 5] ^= 0x55;
+  std::ofstream(folder_ / "b.gguf", std::ios::binary) << bytes;
+  record("a2", "'.*@S0'");
+  record("b", "'.*@S0'");
+  const json found = run_json(folder_, "compare --values a2.ttrace b.ttrace");
+  const json& first = found["first_beyond"];
+  ASSERT_TRUE(first.is_object()) << found.dump().substr(0, 500);
+  EXPECT_EQ(first["layer_id"], 2);
+  EXPECT_EQ(first["operation_type"], "MUL_MAT");
+  const json reads = run_json(folder_, std::format("sql a2.ttrace \"SELECT DISTINCT op FROM access "
+                                                   "WHERE step = 0 AND tensor_name = '{}'\"",
+                                                   kWeight))["rows"];
+  ASSERT_EQ(reads.size(), 1U);
+  EXPECT_EQ(reads[0][0], first["op"]);
+  bool reached = false;
+  for (const json& output : found["outputs"]) {
+    reached |= output["op"] == first["op"];
+    if (!reached) {
+      EXPECT_EQ(output["max_error"], 0) << output;
+    }
+  }
+  const Result text = run_tt(folder_, "compare --values a2.ttrace b.ttrace --limit 2");
+  EXPECT_TRUE(text.out.contains(std::format("First beyond the tolerance: step 0, op {}, MUL_MAT {}",
+                                            first["op"].get<int>(),
+                                            first["tensor_name"].get<std::string>())))
+      << text.out;
+  EXPECT_TRUE(run_tt(folder_, "compare --values a2.ttrace b.ttrace --tolerance 1000000")
+                  .out.contains("No output differs by more than the tolerance"));
+}
+
+}  // namespace
+}  // namespace tt
