@@ -10,11 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api.types import union_categoricals
 
 from .decoder.names import expert_name
-from .decoder.session_file import SQLITE_ERRORS
+from .decoder.session_file import SQLITE_ERRORS, damage
 from .decoder.sql import TemporaryTables
 from .decoder.tables import Decoder
 from .errors import SessionError
@@ -176,6 +178,28 @@ class Session:
     def residency(self, steps: range | None = None) -> pd.DataFrame:
         """What of each weight was in memory before a step, if this was recorded."""
         return self.table("residency", None, steps)
+
+    def values(
+        self, name: str | None = None, steps: range | None = None
+    ) -> Iterator[tuple[int, int, str, NDArray[np.float32]]]:
+        """The captured outputs of ops (`tt record --capture`), in the order of execution: step, op,
+        name and values, with the innermost dimension last. `name`: only this output. One step is in
+        memory at a time.
+
+        >>> for step, op, name, values in session.values("l_out-1"):
+        ...     print(step, name, values.shape)
+        """
+        first, end = _range(steps)
+        templates = {of.id: of.template for of in self._decoder.file.steps(first, end)}
+        for of in self._decoder.file.values(first, end):
+            derived = self._decoder.templates.get(templates.get(of.step, 0))
+            if of.outputs and (derived is None or of.outputs[-1][0] >= len(derived.graph.ops)):
+                raise damage(self.path, f"the captured values of step {of.step}, their ops")
+            for op, values in of.outputs:
+                graph = derived.graph
+                output = graph.tensors[graph.nodes[graph.ops[op].last].output].name
+                if name in (None, output):
+                    yield of.step, op, output, values
 
     def tensors(self) -> pd.DataFrame:
         """The tensors of each template: name, type, shape, layer, place in the file."""

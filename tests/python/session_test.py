@@ -11,6 +11,7 @@ import tracemalloc
 import unittest
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 import sessions
@@ -121,6 +122,27 @@ class SessionTest(unittest.TestCase):
                 ):
                     session.sql("SELECT no_column FROM step")
         self.assertEqual(path.read_bytes(), before)
+
+    def test_captured_values_are_those_of_tt_values(self) -> None:
+        path = sessions.session("small", "--capture", ".*@S0-1", tokens=3)
+        shown = json.loads(sessions.run("values", path, "--json"))["outputs"]
+        with tt.open(path) as session:
+            found = list(session.values())
+            self.assertEqual(
+                [(step, op, name) for step, op, name, _ in found],
+                [(of["step"], of["op"], of["tensor_name"]) for of in shown],
+            )
+            self.assertGreater(len(found), 50)
+            (_, _, _, values), *_ = session.values("l_out-0", range(0, 1))
+            npy = sessions.folder() / "l_out.npy"
+            chosen = ("--op", "l_out-0", "--step", 0)
+            sessions.run("values", path, *chosen, "--npy", npy)
+            np.testing.assert_array_equal(np.load(npy), values)
+            listed = json.loads(sessions.run("values", path, *chosen, "--json"))["outputs"][0]
+            self.assertEqual(list(values.shape), [n for n in listed["shape"][::-1] if n != 1])
+            np.testing.assert_array_equal(np.float32(listed["values"]), values.reshape(-1))
+        with tt.open(sessions.session("small")) as session:
+            self.assertEqual(list(session.values()), [])
 
     def test_a_level_without_accesses_says_so(self) -> None:
         with tt.open(sessions.session("small", "--level", "minimal", tokens=3)) as session:

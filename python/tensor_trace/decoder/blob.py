@@ -17,15 +17,15 @@ _MASK = (1 << 64) - 1
 _FEW = 12
 
 
-def unpacked(frame: bytes) -> bytes:
+def unpacked(frame: bytes, most: int = MAX_UNPACKED_BYTES) -> bytes:
     """The content of a zstd frame, whose size is checked before memory is allocated."""
     size = _content_size(frame)
     if size is None:
         raise DamagedSession("not a zstd frame")
-    if size > MAX_UNPACKED_BYTES:
+    if size > most:
         raise DamagedSession("larger than the format allows")
     try:
-        content = _decompress(frame)
+        content = _decompress(frame, most)
     except (DamagedSession, ImportError):
         raise
     except Exception as error:  # each library has its own class of errors
@@ -35,7 +35,7 @@ def unpacked(frame: bytes) -> bytes:
     return content
 
 
-def _decompress(frame: bytes) -> bytes:
+def _decompress(frame: bytes, most: int) -> bytes:
     try:
         from compression import zstd  # Python 3.14
 
@@ -45,7 +45,7 @@ def _decompress(frame: bytes) -> bytes:
     try:
         import zstandard
 
-        return zstandard.ZstdDecompressor().decompress(frame, max_output_size=MAX_UNPACKED_BYTES)
+        return zstandard.ZstdDecompressor().decompress(frame, max_output_size=most)
     except ImportError:
         return _decompress_with_libzstd(frame)
 
@@ -189,6 +189,12 @@ class BlobReader:
         count = self.count(4)
         if count > most:
             raise DamagedSession("too many slot values")
+        return self.array(count)
+
+    def array(self, count: int) -> NDArray[np.float32]:
+        """`count` numbers of 4 bytes."""
+        if 4 * count > self.remaining():
+            raise DamagedSession("a blob ends too early")
         self._at += 4 * count
         return np.frombuffer(self._blob, "<f4", count, self._at - 4 * count)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sqlite3
@@ -23,6 +24,8 @@ APPLICATION_ID = 0x54545243  # TTRC
 VERSION = 6
 MAX_STEP_VALUES = 16 << 20
 MAX_STEP_FAULTS = 1 << 20
+MAX_CAPTURED_VALUES = 16 << 20
+MAX_CAPTURED_OUTPUTS = 1 << 16
 
 # The columns of tt_step that may be NULL.
 CONDITIONS = (
@@ -128,6 +131,15 @@ class Residency:
     step: int
     at_ns: int
     ranges: list[tuple[int, int, int]]
+
+
+@dataclass(slots=True)
+class StepValues:
+    """Captured outputs: op and values, in the shape of numpy (the innermost dimension last)."""
+
+    step: int
+    not_captured: int
+    outputs: list[tuple[int, NDArray[np.float32]]]
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -292,6 +304,16 @@ class SessionFile:
                     raise DamagedSession("its number of ranges is not that of its row")
             yield Residency(step, at_ns, ranges)
 
+    def values(self, first: int = 0, end: int | None = None) -> Iterator[StepValues]:
+        if not self.has("tt_value"):
+            return
+        for step, count, not_captured, packed in self._rows("tt_value", "step", first, end):
+            with self._within(f"captured values of step {step}"):
+                outputs = _read_values(packed)
+                if len(outputs) != count:
+                    raise DamagedSession("its number of outputs is not that of its row")
+            yield StepValues(step, not_captured, outputs)
+
     def losses(self) -> dict[str, int]:
         return {_text(name): count for name, count in self._rows("tt_loss", "name")}
 
@@ -373,6 +395,25 @@ def _read_faults(blob: BlobReader, begin_ns: int) -> tuple[Integers, NDArray[np.
     zigzags = numbers[1::2]
     differences = (zigzags >> np.uint64(1)) ^ -(zigzags & np.uint64(1))
     return at, np.cumsum(differences, dtype=np.uint64)
+
+
+def _read_values(packed: bytes) -> list[tuple[int, NDArray[np.float32]]]:
+    head = 10 + MAX_CAPTURED_OUTPUTS * 5 * 10
+    blob = BlobReader(unpacked(packed, head + 4 * MAX_CAPTURED_VALUES))
+    outputs, left, last = [], MAX_CAPTURED_VALUES, -1
+    for _ in range(blob.count(5)):
+        op, *ne = (blob.varint() for _ in range(5))
+        if op <= last:
+            raise DamagedSession("ops that are not in order")
+        last, elements = op, math.prod(ne)
+        if elements > left:
+            raise DamagedSession("more captured values than the format allows")
+        left -= elements
+        while len(ne) > 1 and ne[-1] == 1:
+            ne.pop()
+        outputs.append((op, blob.array(elements).reshape(ne[::-1])))
+    blob.expect_end()
+    return outputs
 
 
 def _check_finished(path: Path, meta: dict[str, str]) -> None:
