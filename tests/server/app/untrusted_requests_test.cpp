@@ -362,6 +362,10 @@ class CaseGenerator {
       body["stop"] =
           json(std::vector<std::string>(1 + below(32), std::string(1 + below(500), 'q')));
     if (below(8) == 0) body["stats_pattern"] = times(1 + below(900), "(");
+    if (below(8) == 0)
+      body["capture"] = json(std::vector<std::string>(
+          1 + below(8), times(1 + below(90), below(2) == 0 ? "(.*)*@L" : "(.*)*")));
+    if (below(8) == 0) body["capture_bytes"] = below(1 << 16);
     body["ignore_eos"] = below(2) == 0;
     return body;
   }
