@@ -50,7 +50,8 @@ class SameRows : public ::testing::Test {
                              {"temperature", 0},
                              {"ignore_eos", true},
                              {"level", "verbose"},
-                             {"stats_pattern", "ffn_out|l_out"}});
+                             {"stats_pattern", "ffn_out|l_out"},
+                             {"capture", {"^l_out@S1-"}}});
     ASSERT_EQ(server_->wait_for_end(id_)["state"], "done");
   }
   static void TearDownTestSuite() { delete server_; }
@@ -90,6 +91,38 @@ class SameRows : public ::testing::Test {
   static inline TestServer* server_ = nullptr;
   static inline std::string id_;
 };
+
+// The statistics were computed while the model ran, those of the table `value` from what it stored.
+TEST_F(SameRows, CapturedValuesHaveTheStatisticsOfTheirOps) {
+  const json rows =
+      sql("SELECT v.tensor_name, o.tensor_name, v.output_min, o.output_min, v.output_max, "
+          "o.output_max, "
+          "v.output_mean, o.output_mean, v.output_std, o.output_std FROM value v JOIN op o USING "
+          "(step, "
+          "op)")["rows"];
+  EXPECT_EQ(rows.size(),
+            sql("SELECT * FROM op WHERE step > 0 AND tensor_name LIKE 'l_out%'")["rows"].size());
+  ASSERT_EQ(rows.size(), 10U) << "five steps, two layers";
+  for (const json& row : rows) {
+    EXPECT_EQ(row[0], row[1]);
+    EXPECT_EQ(row[2], row[3]) << row;
+    EXPECT_EQ(row[4], row[5]) << row;
+    for (const std::size_t i : {6U, 8U})
+      EXPECT_NEAR(row[i].get<double>(), row[i + 1].get<double>(), 1e-5) << row;
+  }
+}
+
+TEST_F(SameRows, CapturesThatAreNoRuleAreRefused) {
+  const auto refused = [&](const char* rule) {
+    const TestResponse answer = server_->post(
+        "/api/v1/generate", json{{"tokens", {1, 2}}, {"capture", {rule, "l_out"}}}.dump());
+    EXPECT_EQ(answer.status, 422) << answer.body;
+    return answer.body["detail"].get<std::string>();
+  };
+  EXPECT_TRUE(refused("(").contains("not a valid regular expression"));
+  EXPECT_TRUE(refused("l_out@L2-1").contains("is not a range"));
+  EXPECT_TRUE(refused("").contains("needs a pattern"));
+}
 
 TEST_F(SameRows, AccessesInSqlCsvAndRest) {
   json rows = json::array();
