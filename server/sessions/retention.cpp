@@ -82,9 +82,12 @@ DataUsage Retention::room() const {
 std::optional<Problem> Retention::check_session_space() {
   const std::scoped_lock lock(sweep_mutex_);
   const std::uint64_t growth = expected_growth();
-  enforce_quota(growth);
+  bool removed = enforce_quota(growth);
   if (options_.keep_bytes) {
-    const std::uint64_t held = room().data_bytes;
+    std::uint64_t held = room().data_bytes;
+    // Uploads and recordings have grown since, by more than was freed.
+    for (; held > *options_.keep_bytes && removed; held = room().data_bytes)
+      removed = enforce_quota(growth);
     if (held > *options_.keep_bytes) {
       return Problem{
           ErrorCode::QuotaReached,
@@ -202,18 +205,19 @@ std::uint64_t Retention::expected_growth() const {
   return growth;
 }
 
-void Retention::enforce_quota(std::uint64_t growth) {
-  if (!options_.keep_bytes) return;
+bool Retention::enforce_quota(std::uint64_t growth) {
+  if (!options_.keep_bytes) return false;
   constexpr std::string_view kReason = "--keep-bytes exceeded";
   const std::uint64_t quota = *options_.keep_bytes;
   // A tenth below the quota: otherwise each new session would be over it again. However large the
   // next sessions may be, at most half of the quota is emptied for them.
   const std::uint64_t goal = quota - std::max(quota / 10, std::min(growth, quota / 2));
   // Running sessions grow meanwhile: sums again after each pass.
+  bool any = false;
   for (bool removed = true; removed;) {
     removed = false;
     std::uint64_t held = room().data_bytes;
-    if (held <= quota && quota - held >= std::min(growth, quota / 2)) return;
+    if (held <= quota && quota - held >= std::min(growth, quota / 2)) break;
     for (const DeletedSession& deleted : sessions_.trash().all()) {
       if (held <= goal) break;
       if (!purge(deleted, kReason)) continue;
@@ -227,7 +231,9 @@ void Retention::enforce_quota(std::uint64_t growth) {
       held -= std::min(held, own.session->file_bytes);
       removed = true;
     }
+    any |= removed;
   }
+  return any;
 }
 
 // What holds the quota after everything that can be removed was removed.

@@ -45,7 +45,6 @@ TEST(Damage, EveryVerbProcessesStepsBeforeDamage) {
 
   const std::vector<std::string> same = {"reuse s.ttrace",
                                          "pattern s.ttrace --json",
-                                         "moe s.ttrace --json",
                                          "heads s.ttrace",
                                          "heads s.ttrace --kv",
                                          "graph s.ttrace",

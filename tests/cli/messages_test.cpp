@@ -234,7 +234,7 @@ TEST_F(Messages, MinimalSessionNamesWhatIsMissingInEveryVerb) {
   expect_messages({{"heads m.ttrace --kv", 1, kMinimal},
                    {"moe m.ttrace", 1, kMinimal},
                    {"graph m.ttrace", 1, "Record it with --level detailed"},
-                   {"pattern m.ttrace", 1, "Record more than one token at level detailed"},
+                   {"pattern m.ttrace", 1, "more than one token, at the level detailed"},
                    {"sql m.ttrace 'SELECT count(*) FROM step'", 0, ""}});
   EXPECT_EQ(run("sql m.ttrace 'SELECT count(*) FROM step'").err, "");
   // No tables without rows.
