@@ -1,5 +1,6 @@
 #include "analysis/report/values_difference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -91,12 +92,32 @@ void compare_step(const StepOutputs& left, const StepOutputs& right, ValuesCompa
   out.only_right += others.size();
 }
 
+std::expected<std::optional<StepId>, TraceError> other_tokens(const SessionReader& left,
+                                                              const SessionReader& right) {
+  const auto ours = left.tokens(0, UINT32_MAX), theirs = right.tokens(0, UINT32_MAX);
+  if (!ours || !theirs) return std::unexpected(ours ? theirs.error() : ours.error());
+  const auto [mine, other] = std::ranges::mismatch(*ours, *theirs, {}, &Token::id, &Token::id);
+  if (mine == ours->end() || other == theirs->end()) return std::nullopt;
+  std::optional<StepId> found;
+  const auto read =
+      left.for_each_step_row(StepId{0}, UINT32_MAX, [&](const SessionReader::StepRow& row) {
+        const bool evaluates = row.head.first_token + row.head.n_tokens > mine->index;
+        if (evaluates) found = row.head.id;
+        return !evaluates;
+      });
+  if (!read) return std::unexpected(read.error());
+  return found;
+}
+
 }  // namespace
 
 std::expected<ValuesComparison, TraceError> compare_values(const SessionReader& left,
                                                            const SessionReader& right,
                                                            const ContinueCheck& keep_going) {
   ValuesComparison comparison;
+  const auto other = other_tokens(left, right);
+  if (!other) return std::unexpected(other.error());
+  comparison.other_tokens = *other;
   std::uint64_t compared_right = 0;
   std::expected<void, TraceError> done;
   const auto read = left.for_each_values(StepId{0}, UINT32_MAX, [&](const StepValues& values) {

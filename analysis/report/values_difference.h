@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct ValuesDifference {
 struct ValuesComparison {
   std::vector<ValuesDifference> outputs;        // in the order of the left session's ops
   std::uint64_t only_left = 0, only_right = 0;  // captured outputs
+  // The first step of the left session that evaluates a token that the right one does not have at
+  // its place: from there on the runs do not compute the same.
+  std::optional<StepId> other_tokens;
 };
 
 // Outputs belong together if they have the same step and tensor name; of several with one name in a

@@ -89,11 +89,11 @@ FieldError take_stop(const Json& value, std::vector<std::string>& out) {
 }
 
 FieldError take_captures(const Json& value, std::vector<std::string>& out) {
-  auto expected =
-      std::format("an array of at most {} strings PATTERN[@L..][@T..][@S..]", kMaxCaptures);
+  auto expected = std::format("an array of at most {} non-empty strings PATTERN[@L..][@T..][@S..]",
+                              kMaxCaptures);
   if (!value.is_array() || value.size() > kMaxCaptures) return expected;
   for (const Json& item : value) {
-    if (!item.is_string()) return expected;
+    if (!item.is_string() || item.get_ref<const std::string&>().empty()) return expected;
     out.push_back(item.get<std::string>());
   }
   return {};

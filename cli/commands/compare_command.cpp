@@ -194,6 +194,11 @@ void print_values(const ValuesComparison& comparison, const CompareOptions& opti
   print_line("{} compared: {} identical, {} different; {} only left, {} only right",
              counted(comparison.outputs.size(), "output"), comparison.outputs.size() - count, count,
              comparison.only_left, comparison.only_right);
+  if (comparison.other_tokens)
+    print_line(
+        "From step {} on, the two runs evaluate different tokens, so their values differ. Compare "
+        "the steps before it, or record both with the same tokens (--temp 0).",
+        comparison.other_tokens->v);
   if (first == nullptr) {
     print_line("No output differs by more than the tolerance, a relative error of {:g}.",
                options.tolerance);
@@ -257,6 +262,8 @@ int run_values(const CompareOptions& options, Progress& progress, SessionReader&
                  {"first_beyond", beyond ? to_json(*first) : Json()},
                  {"only_left", comparison->only_left},
                  {"only_right", comparison->only_right},
+                 {"other_tokens_from_step",
+                  comparison->other_tokens ? Json(comparison->other_tokens->v) : Json()},
                  {"outputs", Json::array()}};
     for (const ValuesDifference& of : comparison->outputs) json["outputs"].push_back(to_json(of));
     put_line(text_of(json));

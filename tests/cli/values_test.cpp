@@ -121,11 +121,42 @@ TEST_F(ValuesCommand, RunsOfTheSameModelAreIdentical) {
   EXPECT_EQ(same["first_beyond"], nullptr);
   EXPECT_EQ(same["only_left"], 0);
   EXPECT_EQ(same["only_right"], 0);
+  EXPECT_EQ(same["other_tokens_from_step"], nullptr);
   for (const json& output : same["outputs"]) EXPECT_EQ(output["max_error"], 0) << output;
   const json part = run_json(folder_, "compare --values a2.ttrace a.ttrace");
   EXPECT_EQ(part["outputs"].size(), 4U) << "l_out-1 and l_out-2 of two steps";
   EXPECT_EQ(part["only_left"], same["outputs"].size() - 4);
   EXPECT_EQ(part["only_right"], 2) << "of the third step";
+}
+
+TEST_F(ValuesCommand, SaysFromWhichStepTheRunsHaveOtherTokens) {
+  json tokens[2];
+  for (const int run : {0, 1}) {
+    const std::string file = std::format("r{}.ttrace", run);
+    ASSERT_EQ(run_tt(folder_, std::format("record -m a.gguf -p 'Once upon a time' -n 8 -t 1 --temp "
+                                          "9 --seed {} --ignore-eos -q -o {} --capture 'l_out'",
+                                          run + 1, file))
+                  .code,
+              0);
+    tokens[run] = run_json(folder_, "sql " + file +
+                                        " 'SELECT vocabulary_id, generated FROM token ORDER BY "
+                                        "token_id'")["rows"];
+  }
+  std::size_t other = 0, prompt = 0;
+  while (other < tokens[0].size() && tokens[0][other] == tokens[1][other]) ++other;
+  while (prompt < tokens[0].size() && tokens[0][prompt][1] == 0) ++prompt;
+  ASSERT_LT(other, tokens[0].size());
+  ASSERT_GE(other, prompt);
+  // The prompt is step 0, and each generated token has a step of its own, which begins with the
+  // embedding of another token.
+  const std::size_t step = other - prompt + 1;
+  const json found = run_json(folder_, "compare --values r0.ttrace r1.ttrace");
+  EXPECT_EQ(found["other_tokens_from_step"], step);
+  EXPECT_EQ(found["first_beyond"]["step"], step);
+  EXPECT_TRUE(run_tt(folder_, "compare --values r0.ttrace r1.ttrace")
+                  .out.contains(std::format("From step {} on, the two runs evaluate different "
+                                            "tokens",
+                                            step)));
 }
 
 // One block of blk.2.attn_q.weight has another byte.

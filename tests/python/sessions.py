@@ -84,7 +84,7 @@ KINDS = {
     "embeddings": lambda: session("bert", tokens=1),
     **{
         f"version_{version}": lambda version=version: TREE / f"tests/data/session-v{version}.ttrace"
-        for version in range(1, 6)
+        for version in range(1, 7)
     },
 }
 

@@ -220,8 +220,11 @@ TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
       {R"({"prompt": "a", "ignore_eos": 1})", "bad_request", "true or false"},
       {R"({"prompt": "a", "level": "high"})", "bad_request", "\"minimal\""},
       {R"({"prompt": "a", "timing": true})", "bad_request", "\"fast\" or \"exact\""},
-      {R"({"prompt": "a", "capture": "l_out"})", "bad_request", "array of at most 8 strings"},
-      {R"({"prompt": "a", "capture": [7]})", "bad_request", "array of at most 8 strings"},
+      {R"({"prompt": "a", "capture": "l_out"})", "bad_request",
+       "array of at most 8 non-empty strings"},
+      {R"({"prompt": "a", "capture": [7]})", "bad_request", "array of at most 8 non-empty strings"},
+      {R"({"prompt": "a", "capture": [""]})", "bad_request",
+       "array of at most 8 non-empty strings"},
       {R"({"prompt": "a", "capture_bytes": -1})", "bad_request", "integer from 0"},
   };
   for (const Case& c : cases) {

@@ -121,7 +121,7 @@ TEST_F(SameRows, CapturesThatAreNoRuleAreRefused) {
   };
   EXPECT_TRUE(refused("(").contains("not a valid regular expression"));
   EXPECT_TRUE(refused("l_out@L2-1").contains("is not a range"));
-  EXPECT_TRUE(refused("").contains("needs a pattern"));
+  EXPECT_TRUE(refused("@L2").contains("needs a pattern"));
 }
 
 TEST_F(SameRows, AccessesInSqlCsvAndRest) {
