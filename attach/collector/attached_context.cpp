@@ -252,11 +252,11 @@ bool AttachedContext::ends_before(const RunStep& step) const {
 }
 
 bool AttachedContext::is_warm_up(const RunStep& step) const {
-  constexpr std::size_t kMost = 2;
+  constexpr std::size_t kMaxWarmUpTokens = 2;
   const Known* known = graph_of(step);
   if (known == nullptr || any_request_) return false;
   const StepTokens tokens = tokens_of(step, *known);
-  return tokens.ids != nullptr && tokens.ids->size() <= kMost &&
+  return tokens.ids != nullptr && tokens.ids->size() <= kMaxWarmUpTokens &&
          tokens.batch.front().position == 0 &&
          std::ranges::all_of(*tokens.ids, [&](std::int64_t id) {
            return id == 0 ||

@@ -29,12 +29,6 @@ void record_story(const test::TempFolder& folder, const std::string& options) {
   ASSERT_EQ(result.code, 0) << result.err;
 }
 
-json run_json(const test::TempFolder& folder, const std::string& query) {
-  const Result result = run_tt(folder, query + " --json");
-  EXPECT_EQ(result.code, 0) << result.err;
-  return json::parse(result.out, nullptr, false);
-}
-
 TEST(MoeCommand, ReportsExpertUse) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -o m.gguf").code, 0);

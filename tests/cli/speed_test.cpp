@@ -12,12 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-json run_json(const test::TempFolder& folder, const std::string& query) {
-  const Result result = run_tt(folder, query + " --json");
-  EXPECT_EQ(result.code, 0) << result.err;
-  return json::parse(result.out, nullptr, false);
-}
-
 // The time between the steps counts. The begins of the generating steps bound it: the last token
 // is not evaluated.
 TEST(Speed, IsOneFigureInShowAndReport) {

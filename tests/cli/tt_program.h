@@ -1,6 +1,7 @@
 // Runs the program tt in a folder through a shell.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <format>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/support/temp_folder.h"
@@ -34,6 +36,13 @@ inline Result run_tt(const test::TempFolder& folder, const std::string& argument
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = contents(folder / "out"),
           .err = contents(folder / "err")};
+}
+
+// What the command prints with --json; discarded if it is not JSON.
+inline nlohmann::json run_json(const test::TempFolder& folder, const std::string& arguments) {
+  const Result result = run_tt(folder, arguments + " --json");
+  EXPECT_EQ(result.code, 0) << result.err;
+  return nlohmann::json::parse(result.out, nullptr, false);
 }
 
 }  // namespace tt

@@ -19,12 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-json run_json(const test::TempFolder& folder, const std::string& arguments) {
-  const Result result = run_tt(folder, arguments + " --json");
-  EXPECT_EQ(result.code, 0) << result.err;
-  return json::parse(result.out);
-}
-
 constexpr const char* kRecord = "record -p 'Once upon a time' -n 3 -t 1 --temp 0 --ignore-eos -q";
 
 class ValuesCommand : public ::testing::Test {

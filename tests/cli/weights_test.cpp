@@ -24,12 +24,6 @@ namespace {
 
 using nlohmann::json;
 
-json run_json(const test::TempFolder& folder, const std::string& arguments) {
-  const Result result = run_tt(folder, arguments + " --json");
-  EXPECT_EQ(result.code, 0) << result.err;
-  return json::parse(result.out, nullptr, false);
-}
-
 std::string in(const test::TempFolder& folder, const std::string& command) {
   return test::command_output(std::format("cd {} && {}", folder.path().string(), command));
 }

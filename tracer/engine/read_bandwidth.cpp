@@ -44,9 +44,9 @@ class Buffer {
 
 // Several times the last cache, so that little of it is read from there. 0: too little memory.
 std::size_t buffer_bytes() {
-  constexpr std::uint64_t kLeast = 128U << 20, kMost = 1U << 30;
+  constexpr std::uint64_t kMinBytes = 128U << 20, kMaxBytes = 1U << 30;
   const std::uint64_t cache = last_cache_bytes();
-  const std::uint64_t bytes = std::clamp(3 * cache, kLeast, kMost);
+  const std::uint64_t bytes = std::clamp(3 * cache, kMinBytes, kMaxBytes);
   const MemoryLimit limit = MemoryLimitReader().read();
   const std::uint64_t free = limit.limit > limit.fixed ? limit.limit - limit.fixed : 0;
   return bytes < 2 * cache || bytes > free / 4 ? 0 : bytes;
