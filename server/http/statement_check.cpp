@@ -10,8 +10,10 @@ namespace tt {
 
 namespace {
 
-// A statement of thousands of terms takes a few milliseconds and 2 MB.
-constexpr JobLimits kLimits{.time = std::chrono::milliseconds(1000),
+// A statement of thousands of terms takes a few milliseconds and 2 MB. The limit of the elapsed
+// time is longer than that of the CPU time: on a busy machine a simple statement waits for a
+// processor.
+constexpr JobLimits kLimits{.time = std::chrono::milliseconds(3000),
                             .cpu_time = std::chrono::milliseconds(1000),
                             .memory_bytes = 32u << 20,
                             .stack_bytes = 2u << 20,
@@ -20,7 +22,7 @@ constexpr JobLimits kLimits{.time = std::chrono::milliseconds(1000),
 Problem problem_of_job(const JobError& error) {
   using Kind = JobError::Kind;
   switch (error.kind) {
-    case Kind::Time:
+    case Kind::CpuTime:
     case Kind::Memory:
     case Kind::Crash:
     case Kind::ResultSize:
@@ -30,6 +32,9 @@ Problem problem_of_job(const JobError& error) {
                           error.reason)};
     case Kind::Cancelled:
       return {ErrorCode::Stopping, "The request was cancelled."};
+    case Kind::Time:
+      return {ErrorCode::TooManyQueries,
+              "The machine is too busy to plan the statement. Try again in a moment."};
     case Kind::Busy:
       return {ErrorCode::TooManyQueries, "Too many statements are running. Try again in a moment."};
     case Kind::Unavailable:

@@ -356,6 +356,7 @@ std::string ModelCheck::reason(const JobError& error) {
           "-ub) needs less memory. A damaged file can need any amount.",
           path_, error.reason);
     case JobError::Kind::Time:
+    case JobError::Kind::CpuTime:
     case JobError::Kind::Crash:
     case JobError::Kind::ResultSize:
       break;

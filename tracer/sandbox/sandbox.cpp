@@ -61,7 +61,7 @@ JobError crash_error(const JobLimits& limits, int status) {
   }
   const int signal = WTERMSIG(status);
   if (signal == SIGXCPU || signal == SIGKILL) {  // SIGKILL: the hard limit, or the system
-    return signal == SIGXCPU ? JobError{.kind = Kind::Time,
+    return signal == SIGXCPU ? JobError{.kind = Kind::CpuTime,
                                         .reason = std::format("took more than {:.1f} s",
                                                               seconds(limits.cpu_time))}
                              : memory_error(limits);

@@ -57,7 +57,9 @@ struct JobLimits {
 
 struct JobError {
   enum class Kind : std::uint8_t {
-    Time,         // the time limit, including the time for a free slot and the transfer
+    Time,         // JobLimits::time, including the time for a free slot and the transfer: also if
+                  // the machine is busy
+    CpuTime,      // JobLimits::cpu_time: the job itself needs that long
     Memory,       // the child could not allocate
     Crash,        // ended by a signal or an unexpected exception; also: the stack limit
     ResultSize,   // JobLimits::result_bytes

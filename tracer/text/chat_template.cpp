@@ -83,8 +83,8 @@ std::expected<std::string, ChatError> render_chat(Sandbox& sandbox, std::string_
         .reason = std::string(fields.at(1))});
   }
   const JobError& error = result.error();
-  if (error.kind == JobError::Kind::Busy || error.kind == JobError::Kind::Unavailable ||
-      error.kind == JobError::Kind::Cancelled) {
+  if (error.kind == JobError::Kind::Time || error.kind == JobError::Kind::Busy ||
+      error.kind == JobError::Kind::Unavailable || error.kind == JobError::Kind::Cancelled) {
     return std::unexpected(
         ChatError{.kind = Kind::Server,
                   .message = std::format("The chat template {}. Try again later.", error.reason)});

@@ -83,7 +83,7 @@ TEST_F(SandboxTest, EnforcesTheTimeLimit) {
 TEST_F(SandboxTest, EnforcesTheCpuLimitWithoutTheCaller) {
   const auto result = sandbox_.run("loop", "", {.time = 60s, .cpu_time = 1s});
   ASSERT_FALSE(result.has_value());
-  EXPECT_EQ(result.error().kind, Kind::Time);
+  EXPECT_EQ(result.error().kind, Kind::CpuTime);
   EXPECT_EQ(result.error().reason, "took more than 1.0 s");
 }
 

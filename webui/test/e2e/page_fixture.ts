@@ -335,23 +335,29 @@ export class PageFixture {
     return this.page.evaluate(() => navigator.clipboard.readText());
   }
 
-  // The answer to an SQL statement over the open session.
+  // The answer to an SQL statement over the open session. A busy server is asked again.
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows it
-  sql<Row extends readonly unknown[]>(
+  async sql<Row extends readonly unknown[]>(
     sql: string,
   ): Promise<{ readonly columns: readonly string[]; readonly rows: readonly Row[] }> {
+    for (;;) {
+      const { status, text } = await this.query(sql);
+      if (status === 200) return JSON.parse(text) as { columns: string[]; rows: Row[] };
+      if (status !== 503) throw new Error(text);
+      await this.page.waitForTimeout(200);
+    }
+  }
+
+  // The server's answer to an SQL statement over the open session, whatever it is.
+  query(sql: string): Promise<{ readonly status: number; readonly text: string }> {
     return this.page.evaluate(
       async ([id, statement]) => {
-        for (let left = 20; ; --left) {
-          const response = await fetch(`api/v1/sessions/${id ?? ''}/query`, {
-            method: 'POST',
-            headers: { 'content-type': 'application/json' },
-            body: JSON.stringify({ sql: statement }),
-          });
-          if (response.ok) return (await response.json()) as { columns: string[]; rows: Row[] };
-          // A busy machine plans a statement within its second at the second try.
-          if (left === 0) throw new Error(await response.text());
-        }
+        const response = await fetch(`api/v1/sessions/${id ?? ''}/query`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ sql: statement }),
+        });
+        return { status: response.status, text: await response.text() };
       },
       [this.session ?? '', sql],
     );
