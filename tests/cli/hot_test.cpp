@@ -31,12 +31,17 @@ TEST(HotCommand, RanksRowsByValue) {
   const json hot = json::parse(result.out);
   EXPECT_EQ(hot["by"], "tensor");
   EXPECT_EQ(hot["value"], "time");
-  EXPECT_EQ(hot["note"], nullptr);
   EXPECT_EQ(hot["rows"].size(), 3U);
   // Ranked by the median of a step, not by sums.
   EXPECT_GE(hot["rows"][0]["step_ns"]["median"], hot["rows"][1]["step_ns"]["median"]);
   const auto total = hot["total"].get<std::uint64_t>();
-  EXPECT_EQ(hot["classes"]["hot"]["rows"], (total + 3) / 4);
+  // A group of equal times that the limit would divide is warm. Short ops may have equal times.
+  const std::string note = hot["note"].is_null() ? "" : hot["note"].get<std::string>();
+  EXPECT_TRUE(note.empty() || note.starts_with("The limit of ")) << note;
+  if (note.contains("The limit of hot"))
+    EXPECT_LT(hot["classes"]["hot"]["rows"], (total + 3) / 4);
+  else
+    EXPECT_EQ(hot["classes"]["hot"]["rows"], (total + 3) / 4);
 }
 
 // A dense model reads each weight once per token: the number of accesses says nothing, and layers
