@@ -17,7 +17,7 @@
 #include "analysis/index/step_decoder.h"
 #include "tracer/format/access/access.h"
 #include "tracer/format/file/session_reader.h"
-#include "tracer/memory/pattern_names.h"
+#include "tracer/memory/plan/pattern_names.h"
 
 namespace tt {
 

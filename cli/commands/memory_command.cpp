@@ -26,10 +26,10 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "program/validators.h"
-#include "tracer/memory/disk_speed.h"
-#include "tracer/memory/memory_limit.h"
-#include "tracer/memory/memory_plan.h"
-#include "tracer/memory/model_pages.h"
+#include "tracer/memory/limits/memory_limit.h"
+#include "tracer/memory/pages/disk_speed.h"
+#include "tracer/memory/pages/model_pages.h"
+#include "tracer/memory/plan/memory_plan.h"
 
 namespace tt::cli {
 namespace {

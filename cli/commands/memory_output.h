@@ -9,8 +9,8 @@
 
 #include "api/json/json.h"
 #include "cli/commands/memory_trial.h"
-#include "tracer/memory/disk_speed.h"
-#include "tracer/memory/memory_limit.h"
+#include "tracer/memory/limits/memory_limit.h"
+#include "tracer/memory/pages/disk_speed.h"
 
 namespace tt::cli {
 

@@ -18,7 +18,7 @@
 #include "analysis/common/verdict.h"
 #include "cli/terminal/interrupt_guard.h"
 #include "tracer/format/file/session_reader.h"
-#include "tracer/memory/model_pages.h"
+#include "tracer/memory/pages/model_pages.h"
 
 namespace tt::cli {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "tracer/memory/memory_group.h"
-#include "tracer/memory/token_demand.h"
+#include "tracer/memory/experts/token_demand.h"
+#include "tracer/memory/limits/memory_group.h"
 
 namespace tt::cli {
 

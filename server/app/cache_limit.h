@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "server/sessions/cache_room.h"
-#include "tracer/memory/memory_limit.h"
+#include "tracer/memory/limits/memory_limit.h"
 
 namespace tt {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "server/models/model_manager.h"
-#include "tracer/memory/stored_pattern.h"
+#include "tracer/memory/plan/stored_pattern.h"
 #include "tracer/text/join.h"
 
 namespace tt {

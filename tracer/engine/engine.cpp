@@ -24,7 +24,7 @@
 #include "tracer/engine/repack_samples.h"
 #include "tracer/engine/tensor_overrides.h"
 #include "tracer/format/names/names.h"
-#include "tracer/memory/stored_pattern.h"
+#include "tracer/memory/plan/stored_pattern.h"
 #include "tracer/probe/name_pattern.h"
 #include "tracer/probe/value_capture.h"
 #include "tracer/request/request_bounds.h"

@@ -13,7 +13,7 @@
 #include "tracer/engine/model_check.h"
 #include "tracer/engine/self_check.h"
 #include "tracer/gguf/file_stamp.h"
-#include "tracer/memory/stored_pattern.h"
+#include "tracer/memory/plan/stored_pattern.h"
 #include "tracer/recorder/recorder.h"
 
 namespace tt {

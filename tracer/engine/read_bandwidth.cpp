@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "tracer/engine/host_facts.h"
-#include "tracer/memory/memory_limit.h"
+#include "tracer/memory/limits/memory_limit.h"
 
 namespace tt {
 

@@ -12,7 +12,7 @@
 
 #include "tracer/engine/engine_state.h"
 #include "tracer/engine/prefix_match.h"
-#include "tracer/memory/memory_limit.h"
+#include "tracer/memory/limits/memory_limit.h"
 #include "tracer/text/join.h"
 #include "tracer/text/recorded_answer.h"
 #include "tracer/text/utf8.h"

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "tracer/format/model/session.h"
-#include "tracer/memory/stored_pattern.h"
+#include "tracer/memory/plan/stored_pattern.h"
 #include "tracer/probe/known_graph.h"
 #include "tracer/request/memory.h"
 
@@ -75,8 +75,8 @@ class MemoryManager {
   bool wants_graph() const;
 
  private:
-  class Worker;
-  std::unique_ptr<Worker> worker_;
+  struct Threads;  // the state of each thread, and the thread that acts
+  std::unique_ptr<Threads> threads_;
 };
 
 }  // namespace tt

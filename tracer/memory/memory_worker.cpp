@@ -2,14 +2,12 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <cstring>
 #include <format>
+#include <thread>
 #include <utility>
 
-#include "tracer/format/model/quantile.h"
-#include "tracer/memory/compute_time.h"
-#include "tracer/memory/mebibytes.h"
+#include "tracer/memory/limits/mebibytes.h"
 
 namespace tt {
 
@@ -18,250 +16,62 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPublishInterval = 50ms;
-constexpr std::size_t kRecentSteps = 16;
 
 }  // namespace
 
-// ---------------------------------------------------------------- any thread
+MemoryWorker::MemoryWorker(const MemoryManager::Setup& setup, MemoryExchange& exchange,
+                           const StepMeter& meter)
+    : exchange_(exchange),
+      meter_(meter),
+      files_(setup.files.begin(), setup.files.end()),
+      pattern_file_(setup.pattern),
+      address_of_(setup.address_of),
+      system_root_(setup.system_root.empty() ? "/" : setup.system_root),
+      limit_reader_(setup.system_root),
+      pages_(files_) {}
 
-MemoryManager::Worker::~Worker() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-void MemoryManager::Worker::set(const MemoryOptions& options) {
-  const std::lock_guard lock(mutex_);
-  if (options == options_) return;
-  options_ = options;
-  options_changed_ = true;
-  recent_seconds_.clear();
-  recent_bytes_.clear();
-  const bool on = options.budget != MemoryOptions::kOff && unavailable_.empty();
-  wants_graph_ = on && graphs_[kGenerate].graph == nullptr;
-  if (on && !thread_.joinable()) thread_ = std::thread([this] { run(); });
-  wake_.notify_all();
-}
-
-MemoryState MemoryManager::Worker::state() const {
-  const std::lock_guard lock(mutex_);
-  MemoryState state = published_;
-  state.options = options_;
-  state.compute_seconds = compute_seconds_;
-  const auto mean = [](const std::deque<double>& values) {
-    double sum = 0;
-    for (const double value : values) sum += value;
-    return values.empty() ? 0 : sum / static_cast<double>(values.size());
-  };
-  if (const double seconds = mean(recent_seconds_); seconds > 0)
-    state.tokens_per_second = 1 / seconds;
-  state.bytes_per_token = mean(recent_bytes_);
-  if (options_.budget == MemoryOptions::kOff) return state;
-  if (!unavailable_.empty()) {
-    state.phase = MemoryState::Phase::Unavailable;
-    state.message = unavailable_;
-  } else if (state.phase == MemoryState::Phase::Off) {
-    state.phase = MemoryState::Phase::Learning;
-    state.message = "The order in which the weights are read is learned in the next step.";
-    if (!pattern_note_.empty()) state.message += " " + pattern_note_;
-    if (const std::string text = other_locks_text(others_, locked_, limit_.limit); !text.empty())
-      state.message += " " + text;
-  }
-  return state;
-}
-
-std::shared_ptr<const std::vector<MemoryRange>> MemoryManager::Worker::ranges() const {
-  const std::lock_guard lock(mutex_);
-  return published_ranges_;
-}
-
-std::vector<MemoryPrediction> MemoryManager::Worker::predict(std::span<const std::uint64_t> budgets,
-                                                             bool& disk_measured) const {
-  Graph graph;
-  PlanInput input;
-  {
-    const std::lock_guard lock(mutex_);
-    graph = graphs_[graphs_[kGenerate].graph ? kGenerate : kPrompt];
-    input.compute_seconds = compute_seconds_;
-    input.speeds = {.blocks = published_disk_speed_, .faults = faults_};
-  }
-  disk_measured = input.speeds.blocks > 0;
-  if (!disk_measured) input.speeds.blocks = kAssumedDiskSpeed;
-  if (!graph.graph) return {};
-  GraphTemplate mapped = graph.graph->graph;
-  const std::vector<std::uint64_t> addresses = map_weights(mapped);
-  const WeightOrder order = weight_order(mapped, graph.graph->accesses, addresses);
-  std::vector<WeightRange> weights, experts;
-  for (const WeightUse& use : order.weights)
-    if (!std::ranges::contains(weights, use.range)) weights.push_back(use.range);
-  for (const ExpertUse& use : order.experts) {
-    input.expert_bytes_per_token += use.slice * std::min(use.per_token, use.experts);
-    if (!std::ranges::contains(experts, use.range)) experts.push_back(use.range);
-  }
-  for (const WeightRange& range : experts) input.expert_bytes += range.file.length;
-  input.weights = weights;
-  const std::lock_guard lock(replayed_mutex_);
-  if (replayed_.graph != graph.graph)
-    replayed_ = {.graph = graph.graph, .replay = FaultReplay(order), .bytes = {}};
-  // The curve has no kept ranges but those of the plan, which reads the others ahead.
-  input.faulted = [&](std::uint64_t room, std::span<const FileRange> kept) {
-    const auto around = static_cast<std::uint64_t>(input.speeds.faults.bytes);
-    const auto [found, is_new] = replayed_.bytes.try_emplace({around, room});
-    if (is_new) found->second = replayed_.replay.bytes_per_token(around, room, kept);
-    return found->second;
-  };
-  std::vector<MemoryPrediction> curve;
-  for (const std::uint64_t budget : budgets) {
-    input.budget = budget;
-    const MemoryPlan plan = plan_memory(input);
-    MemoryPrediction point{.budget = budget,
-                           .bytes_per_token = plan.bytes_per_token,
-                           .tokens_per_second = plan.tokens_per_second,
-                           .plain_bytes_per_token = plan.plain_bytes_per_token,
-                           .plain_tokens_per_second = plan.plain_tokens_per_second};
-    // More memory is not slower: the replay of page faults is that of a few tokens.
-    if (!curve.empty() && curve.back().budget <= budget) {
-      const MemoryPrediction& less = curve.back();
-      const auto at_least = [](double& value, double other) { value = std::max(value, other); };
-      const auto at_most = [](double& value, double other) { value = std::min(value, other); };
-      at_most(point.bytes_per_token, less.bytes_per_token);
-      at_most(point.plain_bytes_per_token, less.plain_bytes_per_token);
-      at_least(point.tokens_per_second, less.tokens_per_second);
-      at_least(point.plain_tokens_per_second, less.plain_tokens_per_second);
-    }
-    curve.push_back(point);
-  }
-  return curve;
-}
-
-// ---------------------------------------------------------------- inference thread
-
-void MemoryManager::Worker::use_pattern(StoredPattern pattern) {
-  const std::lock_guard lock(mutex_);
-  given_pattern_ = std::move(pattern);
-  wake_.notify_all();
-}
-
-void MemoryManager::Worker::begin_step(std::uint32_t tokens) {
-  kind_.store(tokens > 1 ? kPrompt : kGenerate);
-  running_.store(true);
-  if (!acting_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(mutex_);  // the worker may be about to wait
-  wake_.notify_one();
-}
-
-void MemoryManager::Worker::end_step(const FinishedStep& step) {
-  running_.store(false);
-  step_.fetch_add(1);
-  const std::uint64_t read_now = bytes_read_from_disk();
-  const std::uint64_t read = read_now - std::exchange(read_before_, read_now);
-  if (!step.complete) return;
-  const StepClass kind = step.tokens > 1 ? kPrompt : kGenerate;
-  if (kind == kGenerate && step.graph != nullptr && !step.op_ns.empty()) {
-    if (op_ns_.size() != step.op_ns.size()) {  // another graph
-      op_ns_.assign(step.op_ns.begin(), step.op_ns.end());
-      least_step_ns_ = step.ns;
-    }
-    for (std::size_t op = 0; op < op_ns_.size(); ++op)
-      op_ns_[op] = std::min(op_ns_[op], step.op_ns[op]);
-  }
-  const std::lock_guard lock(mutex_);
-  // Without a plan all is read by page faults. A long prompt computes for much of its time.
-  constexpr std::uint64_t kMuchRead = 32U << 20;
-  constexpr std::uint32_t kFewTokens = 32;
-  if (!acting_.load(std::memory_order_relaxed) && read >= kMuchRead && step.ns > 0 &&
-      step.tokens <= kFewTokens) {
-    faults_ = {.bytes = faults_.bytes,
-               .bytes_per_second = static_cast<double>(read) * 1e9 / static_cast<double>(step.ns),
-               .with_computing = true};
-  }
-  if (kind == kGenerate) {
-    const auto add = [](std::deque<double>& values, double value) {
-      values.push_back(value);
-      if (values.size() > kRecentSteps) values.pop_front();
-    };
-    add(recent_seconds_, static_cast<double>(step.ns) * 1e-9);
-    add(recent_bytes_, static_cast<double>(read));
-    const std::int64_t sum = compute_time(op_ns_, weight_bytes_);
-    // Only recorded steps have times of ops, and those of a step that waits for the disk at every
-    // op say little: no token computes for longer than the fastest one took.
-    least_step_ns_ = std::min(least_step_ns_, step.ns);
-    compute_seconds_ = static_cast<double>(std::min(sum, least_step_ns_)) * 1e-9;
-    // A token that read nothing takes longer than its ops: threads wait for each other in between.
-    if (read == 0) add(unread_seconds_, static_cast<double>(step.ns) * 1e-9);
-    std::vector<double> unread(unread_seconds_.begin(), unread_seconds_.end());
-    std::ranges::sort(unread);
-    compute_seconds_ = std::max(compute_seconds_, quantile<double>(unread, 0.25).value_or(0));
-  }
-  Graph& known = graphs_[kind];
-  if (step.graph == nullptr || (known.graph == step.graph && known.addresses == step.addresses))
-    return;
-  known = {.graph = step.graph, .addresses = step.addresses};
-  graph_changed_[kind] = true;
-  if (kind == kGenerate) wants_graph_ = false;
-  if (thread_.joinable()) wake_.notify_one();
-}
-
-// ---------------------------------------------------------------- worker thread
-
-void MemoryManager::Worker::run() {
+void MemoryWorker::run() {
   pthread_setname_np(pthread_self(), "memory");  // not that of the threads that evaluate
   lower_priority();
   load_pattern();
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    if (take_changes(lock)) continue;
-    const std::uint64_t step = step_.load();
-    lock.unlock();
+  while (!exchange_.stopping()) {
+    if (auto changes = exchange_.take_changes()) {
+      take(*std::move(changes));
+      continue;
+    }
+    const std::uint64_t step = meter_.steps().load();
     check_limit();
     check_lateness();
     const bool worked = planned_ && work();
     publish();
-    const bool running = running_.load();
+    const bool running = meter_.running();
     if (!running && std::exchange(pattern_changed_, false)) save_pattern();
     if (!worked && planned_ && running) std::this_thread::sleep_for(kPollInterval);
-    lock.lock();
     if (worked || (planned_ && running)) continue;
-    wake_.wait_for(lock, kLimitInterval, [&] {
-      return stopping_ || options_changed_ || given_pattern_ ||
-             std::ranges::contains(graph_changed_, true) ||
-             (planned_ && (running_.load() || step_.load() != step));
-    });
+    exchange_.wait(kLimitInterval,
+                   [&] { return planned_ && (meter_.running() || meter_.steps().load() != step); });
   }
-  lock.unlock();
   save_pattern(/*always=*/true);
   undo();
 }
 
-// Returns whether there were any.
-bool MemoryManager::Worker::take_changes(std::unique_lock<std::mutex>& lock) {
-  const bool options_changed = std::exchange(options_changed_, false);
-  const auto graph_changed = std::exchange(graph_changed_, {});
-  auto pattern = std::exchange(given_pattern_, {});
-  if (!options_changed && !pattern && !std::ranges::contains(graph_changed, true)) return false;
-  current_ = options_;
-  const std::array<Graph, kClasses> graphs = graphs_;
-  lock.unlock();
+void MemoryWorker::take(MemoryExchange::Changes changes) {
+  current_ = changes.options;
   const std::size_t known = weights_.size() + experts_.weights().size();
   bool forgot = false;
-  if (pattern) adopt_pattern(*std::move(pattern));
-  for (const StepClass kind : {kGenerate, kPrompt})
-    if (graph_changed[kind] || (!learned_[kind] && graphs[kind].graph))
-      forgot = learn(kind, graphs[kind]) || forgot;
-  if (options_changed) window_seconds_ = first_window_seconds_;
+  if (changes.pattern) adopt_pattern(*std::move(changes.pattern));
+  for (const StepClass kind : {kGenerateStep, kPromptStep})
+    if (changes.graph_changed[kind] || (!learned_[kind] && changes.graphs[kind].graph))
+      forgot = learn(kind, changes.graphs[kind]) || forgot;
+  if (changes.options_changed) window_seconds_ = first_window_seconds_;
   const bool other_weights = weights_.size() + experts_.weights().size() != known;
-  if (options_changed || forgot || other_weights) replan();
+  if (changes.options_changed || forgot || other_weights) replan();
   publish();
-  lock.lock();
-  return true;
 }
 
 // As planned, but with the share of the used experts that were in memory lately, once it is known:
 // a plan that has seen no routing assumes that it is uniform.
-double MemoryManager::Worker::bytes_per_token() {
+double MemoryWorker::bytes_per_token() {
   constexpr std::uint64_t kEnough = 200;
   if (!experts_.active()) return plan_.bytes_per_token;
   const ExpertUses now{.uses = experts_.hits() + experts_.misses(), .misses = experts_.misses()};
@@ -283,7 +93,7 @@ double MemoryManager::Worker::bytes_per_token() {
 }
 
 // Whether choosing experts can help, once enough of them were used.
-std::string MemoryManager::Worker::routing_text() const {
+std::string MemoryWorker::routing_text() const {
   constexpr std::uint64_t kEnough = 2000;
   constexpr double kGain = 1.1;
   const std::uint64_t hits = experts_.hits(), uses = hits + experts_.misses();
@@ -298,7 +108,7 @@ std::string MemoryManager::Worker::routing_text() const {
 }
 
 // How good the predictions of experts are, once there are enough.
-std::string MemoryManager::Worker::prediction_text() const {
+std::string MemoryWorker::prediction_text() const {
   constexpr std::uint64_t kEnough = 200;
   const ExpertPredictor* predictor = experts_.predictor();
   if (predictor == nullptr || predictor->predicted() < kEnough) return "";
@@ -313,18 +123,21 @@ std::string MemoryManager::Worker::prediction_text() const {
                             mebibytes(experts_.bytes_ahead()), mebibytes(experts_.bytes_wasted()));
 }
 
-void MemoryManager::Worker::publish() {
+void MemoryWorker::publish() {
   const auto now = Clock::now();
   if (now < next_publish_) return;
   next_publish_ = now + kPublishInterval;
-  const std::lock_guard lock(mutex_);
-  published_disk_speed_ = disk_.bytes_per_second();
-  MemoryState& state = published_;
   if (current_.budget == MemoryOptions::kOff) {
-    state = {};
-    return;
+    state_ = {};
+  } else if (!weights_.empty() || !experts_.weights().empty()) {
+    fill_state(state_);
   }
-  if (weights_.empty() && experts_.weights().empty()) return;
+  exchange_.publish({.state = state_,
+                     .disk_bytes_per_second = disk_.bytes_per_second(),
+                     .other_locks = other_locks_text(others_, locked_, limit_.limit)});
+}
+
+void MemoryWorker::fill_state(MemoryState& state) {
   state.phase = plan_.kind == MemoryPlan::Kind::Fits       ? MemoryState::Phase::Fits
                 : plan_.kind == MemoryPlan::Kind::TooSmall ? MemoryState::Phase::Unavailable
                                                            : MemoryState::Phase::Active;
@@ -337,9 +150,8 @@ void MemoryManager::Worker::publish() {
   }
   if (experts_.active()) state.message += routing_text() + prediction_text();
   if (!pressure_.empty()) state.message += " " + pressure_;
-  if (from_pattern_[kGenerate])
+  if (from_pattern_[kGenerateStep])
     state.message += " Until the first step, weights are read in the order of the access pattern.";
-  if (!pattern_note_.empty()) state.message += " " + pattern_note_;
   state.limit = limit_.limit;
   state.limit_used = limit_.used;
   state.limit_source = limit_.source;
@@ -357,14 +169,15 @@ void MemoryManager::Worker::publish() {
   state.resident = resident();
   state.disk_bytes_per_second = disk_.bytes_per_second();
   // Measured while it reads, whatever it reads.
-  const ReadSpeeds speeds{.blocks = disk_.bytes_per_second(), .faults = faults_};
+  const ReadSpeeds speeds{.blocks = disk_.bytes_per_second(), .faults = exchange_.faults()};
   const double bytes = bytes_per_token();
+  const double compute_seconds = exchange_.compute_seconds();
   TokenReads reads = plan_.reads;
   if (experts_.active()) reads.experts = bytes - reads.blocks - reads.pages;
   state.predicted_bytes_per_token = bytes;
-  state.predicted_tokens_per_second = token_rate(reads, compute_seconds_, speeds);
+  state.predicted_tokens_per_second = token_rate(reads, compute_seconds, speeds);
   state.plain_bytes_per_token = plan_.plain_bytes_per_token;
-  state.plain_tokens_per_second = token_rate(plan_.plain_reads, compute_seconds_, speeds);
+  state.plain_tokens_per_second = token_rate(plan_.plain_reads, compute_seconds, speeds);
   state.bytes_read = bytes_submitted_ + experts_.bytes_submitted();
   state.late_ranges = late_;
   state.expert_hits = experts_.hits();

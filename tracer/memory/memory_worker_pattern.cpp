@@ -6,29 +6,21 @@
 
 namespace tt {
 
-void MemoryManager::Worker::set_pattern_note(std::string note) {
-  const std::lock_guard lock(mutex_);
-  pattern_note_ = std::move(note);
-}
-
 // Before the first step: the order of the last start.
-void MemoryManager::Worker::load_pattern() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (given_pattern_) return;  // instead
-  }
-  if (pattern_file_.empty()) return;
+void MemoryWorker::load_pattern() {
+  if (pattern_file_.empty() || exchange_.has_given_pattern()) return;  // which is used instead
   auto stored = read_pattern(pattern_file_, files_);
   if (!stored) return;
   if (!*stored) {
-    set_pattern_note(std::format("The access pattern of the last start ({}) {}. It is not used.",
-                                 pattern_file_.string(), stored->error()));
+    exchange_.set_pattern_note(
+        std::format("The access pattern of the last start ({}) {}. It is not used.",
+                    pattern_file_.string(), stored->error()));
     return;
   }
   adopt_pattern(**std::move(stored));
 }
 
-void MemoryManager::Worker::adopt_pattern(StoredPattern pattern) {
+void MemoryWorker::adopt_pattern(StoredPattern pattern) {
   if (!address_of_) return;
   bool mapped = true;
   const auto locate = [&](WeightRange& range) {
@@ -43,7 +35,7 @@ void MemoryManager::Worker::adopt_pattern(StoredPattern pattern) {
   }
   if (!mapped) return;  // the weights were loaded in another way
   bool adopted = false;
-  for (const StepClass kind : {kGenerate, kPrompt}) {
+  for (const StepClass kind : {kGenerateStep, kPromptStep}) {
     if (pattern.orders[kind] == WeightOrder{} || learned_[kind]) continue;
     adopt(kind, std::move(pattern.orders[kind]));
     from_pattern_[kind] = adopted = true;
@@ -52,20 +44,16 @@ void MemoryManager::Worker::adopt_pattern(StoredPattern pattern) {
   if (pattern.window_seconds > 0)
     first_window_seconds_ = std::clamp(pattern.window_seconds, kWindowSeconds, kMaxWindowSeconds);
   stored_disk_speed_ = pattern.disk_bytes_per_second;
-  const std::lock_guard lock(mutex_);
-  if (pattern.fault_bytes_per_second > 0)
-    faults_ = {.bytes = faults_.bytes,
-               .bytes_per_second = pattern.fault_bytes_per_second,
-               .with_computing = true};
+  if (pattern.fault_bytes_per_second > 0) exchange_.set_fault_speed(pattern.fault_bytes_per_second);
 }
 
-void MemoryManager::Worker::save_pattern(bool always) {
-  if (pattern_file_.empty() || !learned_[kGenerate] || from_pattern_[kGenerate]) return;
+void MemoryWorker::save_pattern(bool always) {
+  if (pattern_file_.empty() || !learned_[kGenerateStep] || from_pattern_[kGenerateStep]) return;
   StoredPattern pattern{.window_seconds = window_seconds_,
                         .disk_bytes_per_second = disk_.bytes_per_second() > 0
                                                      ? disk_.bytes_per_second()
                                                      : stored_disk_speed_,
-                        .fault_bytes_per_second = faults().bytes_per_second,
+                        .fault_bytes_per_second = exchange_.faults().bytes_per_second,
                         .orders = orders_};
   // Without what differs from start to start.
   for (WeightOrder& order : pattern.orders) {
@@ -83,7 +71,7 @@ void MemoryManager::Worker::save_pattern(bool always) {
   if (write_pattern(pattern_file_, pattern_text(pattern, files_))) {
     stored_ = std::move(pattern);
   } else {
-    set_pattern_note(
+    exchange_.set_pattern_note(
         std::format("The access pattern cannot be stored in {}: it is learned again "
                     "after the next start.",
                     pattern_file_.string()));

@@ -3,9 +3,10 @@
 #include <span>
 #include <utility>
 
-#include "tracer/memory/compute_time.h"
-#include "tracer/memory/mebibytes.h"
+#include "tracer/memory/limits/mebibytes.h"
 #include "tracer/memory/memory_worker.h"
+#include "tracer/memory/plan/compute_time.h"
+#include "tracer/memory/plan/fault_replay.h"
 
 namespace tt {
 
@@ -19,10 +20,10 @@ constexpr std::uint64_t kShrinkBytes = 4U << 20, kGrowBytes = 32U << 20;
 
 }  // namespace
 
-bool MemoryManager::Worker::learn(StepClass kind, const Graph& graph) {
+bool MemoryWorker::learn(StepClass kind, const MemoryExchange::Graph& graph) {
   bool forgot = false;
   WeightOrder order = weight_order(graph.graph->graph, graph.graph->accesses, *graph.addresses);
-  if (std::exchange(from_pattern_[kind], false) && kind == kGenerate &&
+  if (std::exchange(from_pattern_[kind], false) && kind == kGenerateStep &&
       !std::ranges::equal(order.weights, orders_[kind].weights, {}, &WeightUse::range,
                           &WeightUse::range)) {
     // The model was started with other options: some of the weights may be elsewhere now.
@@ -33,10 +34,9 @@ bool MemoryManager::Worker::learn(StepClass kind, const Graph& graph) {
     forgot = true;
     for (auto& schedule : schedules_) schedule.clear();
   }
-  if (kind == kGenerate) {
-    set_pattern_note("");
-    const std::lock_guard lock(mutex_);
-    weight_bytes_ = weight_bytes_of_ops(order, graph.graph->graph.ops.size());
+  if (kind == kGenerateStep) {
+    exchange_.set_pattern_note("");
+    exchange_.set_weight_bytes(weight_bytes_of_ops(order, graph.graph->graph.ops.size()));
   }
   adopt(kind, std::move(order));
   pattern_changed_ = true;
@@ -49,7 +49,7 @@ bool MemoryManager::Worker::learn(StepClass kind, const Graph& graph) {
   return forgot;
 }
 
-void MemoryManager::Worker::adopt(StepClass kind, WeightOrder order) {
+void MemoryWorker::adopt(StepClass kind, WeightOrder order) {
   orders_[kind] = std::move(order);
   learned_[kind] = true;
   for (const WeightUse& use : orders_[kind].weights) {
@@ -60,15 +60,15 @@ void MemoryManager::Worker::adopt(StepClass kind, WeightOrder order) {
     if (!std::ranges::contains(lookup_, range)) lookup_.push_back(range);
 }
 
-std::uint64_t MemoryManager::Worker::resident() const {
+std::uint64_t MemoryWorker::resident() const {
   return pinned_resident_ + streamed_resident_ + experts_.resident_bytes();
 }
 
-std::uint64_t MemoryManager::Worker::effective_budget(const MemoryLimit& limit) const {
+std::uint64_t MemoryWorker::effective_budget(const MemoryLimit& limit) const {
   return std::min(current_.budget, free_for_weights(limit, resident()));
 }
 
-void MemoryManager::Worker::check_limit() {
+void MemoryWorker::check_limit() {
   const auto now = Clock::now();
   if (now < next_limit_ || current_.budget == MemoryOptions::kOff) return;
   next_limit_ = now + kLimitInterval;
@@ -79,7 +79,7 @@ void MemoryManager::Worker::check_limit() {
   }
   if (weights_.empty() && experts_.weights().empty()) return;
   const std::uint64_t budget = effective_budget(limit_);
-  const std::uint64_t planned = published_.budget;
+  const std::uint64_t planned = state_.budget;
   const bool fits = plan_.kind == MemoryPlan::Kind::Fits && budget >= plan_.weights;
   if (!fits && budget + kShrinkBytes < planned) {
     ++reductions_;
@@ -94,13 +94,13 @@ void MemoryManager::Worker::check_limit() {
   }
 }
 
-void MemoryManager::Worker::judge_window_anew() {
+void MemoryWorker::judge_window_anew() {
   visits_ = 0;
   late_before_ = late_;
   reading_ = idle_ = {};
 }
 
-void MemoryManager::Worker::count_time(bool running, bool reading) {
+void MemoryWorker::count_time(bool running, bool reading) {
   const auto now = Clock::now();
   if (running) (was_reading_ ? reading_ : idle_) += now - worked_;
   worked_ = now;
@@ -110,7 +110,7 @@ void MemoryManager::Worker::count_time(bool running, bool reading) {
 // Reads further ahead if too many ranges were not in memory when their op ran although the disk
 // was idle before, for example because some ops read much more than others, or because this thread
 // had to wait for a processor. Where the disk is always busy, a larger window only takes memory.
-void MemoryManager::Worker::check_lateness() {
+void MemoryWorker::check_lateness() {
   constexpr std::uint64_t kJudged = 1000;
   constexpr double kLateShare = 0.02, kIdleShare = 0.1;
   if (visits_ < kJudged) return;
@@ -119,7 +119,7 @@ void MemoryManager::Worker::check_lateness() {
       static_cast<double>(late_ - late_before_) > kLateShare * static_cast<double>(visits_);
   const bool idle = static_cast<double>(idle_.count()) >
                     kIdleShare * static_cast<double>((idle_ + reading_).count());
-  const bool may_grow = window_seconds_ < kMaxWindowSeconds && plan_.window < published_.budget / 5;
+  const bool may_grow = window_seconds_ < kMaxWindowSeconds && plan_.window < state_.budget / 5;
   judge_window_anew();
   if (!judged || !too_late || !idle || !may_grow) return;
   window_seconds_ *= 2;
@@ -127,14 +127,14 @@ void MemoryManager::Worker::check_lateness() {
   replan();
 }
 
-void MemoryManager::Worker::replan() {
+void MemoryWorker::replan() {
   last_plan_ = Clock::now();
+  next_publish_ = {};  // at once
   starting_ = true;
   judge_window_anew();
   if (current_.budget == MemoryOptions::kOff || !(current_.pin || current_.prefetch)) {
     undo();
-    const std::lock_guard lock(mutex_);
-    published_ = {};
+    state_ = {};
     return;
   }
   if (weights_.empty() && experts_.weights().empty()) return;
@@ -146,24 +146,22 @@ void MemoryManager::Worker::replan() {
                   .speeds = {.blocks = disk_.bytes_per_second() > 0 ? disk_.bytes_per_second()
                                        : stored_disk_speed_ > 0     ? stored_disk_speed_
                                                                     : kAssumedDiskSpeed,
-                             .faults = faults()}};
+                             .faults = exchange_.faults()}};
   input.window_seconds = window_seconds_;
   input.block = block_bytes();
   std::vector<WeightRange> expert_weights = experts_.weights();
   // Of the last start: which experts are chosen is only readable in a graph of this one.
-  if (from_pattern_[kGenerate])
-    for (const ExpertUse& use : orders_[kGenerate].experts)
+  if (from_pattern_[kGenerateStep])
+    for (const ExpertUse& use : orders_[kGenerateStep].experts)
       if (!std::ranges::contains(expert_weights, use.range)) expert_weights.push_back(use.range);
   for (const WeightRange& weight : expert_weights) input.expert_bytes += weight.file.length;
-  for (const ExpertUse& use : orders_[learned_[kGenerate] ? kGenerate : kPrompt].experts)
+  for (const ExpertUse& use :
+       orders_[learned_[kGenerateStep] ? kGenerateStep : kPromptStep].experts)
     input.expert_bytes_per_token += use.slice * std::min(use.per_token, use.experts);
   expert_bytes_per_token_ = input.expert_bytes_per_token;
-  {
-    const std::lock_guard lock(mutex_);
-    input.compute_seconds = compute_seconds_;
-    published_.budget = input.budget;
-  }
-  const FaultReplay replay(orders_[learned_[kGenerate] ? kGenerate : kPrompt]);
+  input.compute_seconds = exchange_.compute_seconds();
+  state_.budget = input.budget;
+  const FaultReplay replay(orders_[learned_[kGenerateStep] ? kGenerateStep : kPromptStep]);
   input.faulted = [&](std::uint64_t room, std::span<const FileRange> kept) {
     return replay.bytes_per_token(static_cast<std::uint64_t>(input.speeds.faults.bytes), room,
                                   kept);
@@ -172,7 +170,7 @@ void MemoryManager::Worker::replan() {
 }
 
 // Brings the pages from the old plan to the new one. What stays pinned stays untouched.
-void MemoryManager::Worker::apply(MemoryPlan plan) {
+void MemoryWorker::apply(MemoryPlan plan) {
   if (plan.kind != MemoryPlan::Kind::Act) {
     undo();
     plan_ = std::move(plan);
@@ -209,7 +207,7 @@ void MemoryManager::Worker::apply(MemoryPlan plan) {
   }
   plan_ = std::move(plan);
   planned_ = true;
-  acting_ = true;
+  exchange_.set_acting(true);
   publish_ranges();
   lock_error_ = 0;
 
@@ -237,17 +235,17 @@ void MemoryManager::Worker::apply(MemoryPlan plan) {
   lookups_released_ = false;
   // Of a graph that was seen: a pattern does not say where the lists of experts are.
   if (!experts_.weights().empty())
-    experts_.start(layers_[layers_[kGenerate].empty() ? kPrompt : kGenerate], plan_.expert_cache,
-                   current_.predict);
+    experts_.start(layers_[layers_[kGenerateStep].empty() ? kPromptStep : kGenerateStep],
+                   plan_.expert_cache, current_.predict);
 }
 
 // Of tensors of which an op reads some rows, such as the token embeddings.
-void MemoryManager::Worker::release_lookups() {
+void MemoryWorker::release_lookups() {
   for (const WeightRange& range : lookup_)
     if (!weight_index_.contains(key_of(range))) pages_.release(pages_within(range));  // not tied
 }
 
-void MemoryManager::Worker::drop_all() {
+void MemoryWorker::drop_all() {
   for (const auto* weights :
        {&std::as_const(weights_), &experts_.weights(), &std::as_const(lookup_)})
     for (const WeightRange& weight : *weights) pages_.release(pages_around(weight));
@@ -255,8 +253,8 @@ void MemoryManager::Worker::drop_all() {
 }
 
 // Back to what the kernel does by itself.
-void MemoryManager::Worker::undo() {
-  acting_ = false;
+void MemoryWorker::undo() {
+  exchange_.set_acting(false);
   for (const auto& [address, pages] : pinned_) pages_.unlock(pages);
   for (const WeightRange& weight : weights_) pages_.set_fault_around(pages_around(weight), true);
   for (const WeightRange& range : lookup_) pages_.set_fault_around(pages_around(range), true);
@@ -270,7 +268,7 @@ void MemoryManager::Worker::undo() {
   publish_ranges();
 }
 
-void MemoryManager::Worker::publish_ranges() {
+void MemoryWorker::publish_ranges() {
   std::vector<MemoryRange> ranges;
   for (const PlannedRange& range : plan_.ranges) {
     const MappedPages& pages = range.pages;
@@ -287,8 +285,7 @@ void MemoryManager::Worker::publish_ranges() {
   }
   const bool empty = ranges.empty();
   auto shared = std::make_shared<const std::vector<MemoryRange>>(std::move(ranges));
-  const std::lock_guard lock(mutex_);
-  published_ranges_ = empty ? nullptr : std::move(shared);
+  exchange_.publish(empty ? nullptr : std::move(shared));
 }
 
 }  // namespace tt

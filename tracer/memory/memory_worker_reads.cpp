@@ -6,23 +6,23 @@
 
 namespace tt {
 
-MemoryManager::Worker::Position MemoryManager::Worker::position() const {
+MemoryWorker::Position MemoryWorker::position() const {
   for (;;) {
     Position at;
-    at.window.step = step_.load();
-    at.running = running_.load();
-    at.kind = kind_.load();
+    at.window.step = meter_.steps().load();
+    at.running = meter_.running();
+    at.kind = meter_.kind();
     if (at.running) {
       // The last op that ended on the inference thread may still run on others.
-      const std::uint32_t run = ops_run_.load(std::memory_order_acquire);
+      const std::uint32_t run = meter_.ops_run().load(std::memory_order_acquire);
       at.window.ops_done = run - std::min<std::uint32_t>(run, 1);
     }
-    if (step_.load() == at.window.step) return at;
+    if (meter_.steps().load() == at.window.step) return at;
   }
 }
 
-void MemoryManager::Worker::use_schedule(StepClass kind) {
-  if (!learned_[kind]) kind = kind == kPrompt ? kGenerate : kPrompt;
+void MemoryWorker::use_schedule(StepClass kind) {
+  if (!learned_[kind]) kind = kind == kPromptStep ? kGenerateStep : kPromptStep;
   if (scheduled_ == kind) return;
   scheduled_ = kind;
   auto& schedule = schedules_[kind];
@@ -38,7 +38,7 @@ void MemoryManager::Worker::use_schedule(StepClass kind) {
 }
 
 // One step of reading or releasing. Returns whether there was anything to do.
-bool MemoryManager::Worker::work() {
+bool MemoryWorker::work() {
   if (!current_.prefetch) return settle_one();
   const Position at = position();
   use_schedule(at.kind);
@@ -78,9 +78,9 @@ bool MemoryManager::Worker::work() {
   return routed || !changes.fetch.empty() || !changes.release.empty();
 }
 
-bool MemoryManager::Worker::visit(ReadAheadWindow::Entry& entry, const Position& at) {
+bool MemoryWorker::visit(ReadAheadWindow::Entry& entry, const Position& at) {
   const std::uint32_t range = entry.use.range;
-  if (at.running && entry.step == at.window.step && entry.use.op < ops_run_.load()) ++late_;
+  if (at.running && entry.step == at.window.step && entry.use.op < meter_.ops_run().load()) ++late_;
   ++visits_;
   entry.read = true;
   const PlannedRange& planned = plan_.ranges[range];
@@ -93,7 +93,7 @@ bool MemoryManager::Worker::visit(ReadAheadWindow::Entry& entry, const Position&
 }
 
 // Reads a range that stays, and locks it if that is allowed.
-void MemoryManager::Worker::pin(std::uint32_t range) {
+void MemoryWorker::pin(std::uint32_t range) {
   const PlannedRange& planned = plan_.ranges[range];
   const MappedPages& pages = planned.pages;
   const bool fits = locked_ + pages.length <= limit_.lock_limit;
@@ -111,7 +111,7 @@ void MemoryManager::Worker::pin(std::uint32_t range) {
   window_->keep(range, /*visit=*/error != 0);
 }
 
-void MemoryManager::Worker::release(std::uint32_t range) {
+void MemoryWorker::release(std::uint32_t range) {
   const PlannedRange& planned = plan_.ranges[range];
   if (!read_[range]) return;
   read_[range] = false;
@@ -120,7 +120,7 @@ void MemoryManager::Worker::release(std::uint32_t range) {
 }
 
 // Pins the next range. Returns false when all are.
-bool MemoryManager::Worker::settle_one() {
+bool MemoryWorker::settle_one() {
   while (settled_ < plan_.ranges.size()) {
     const std::uint32_t range = static_cast<std::uint32_t>(settled_++);
     const PlannedRange& planned = plan_.ranges[range];

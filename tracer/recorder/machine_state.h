@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "tracer/format/model/step.h"
-#include "tracer/memory/memory_limit.h"
+#include "tracer/memory/limits/memory_limit.h"
 
 namespace tt {
 

@@ -17,8 +17,8 @@
 #include "tests/support/slow_disk.h"
 #include "tests/support/wait.h"
 #include "tracer/engine/host_facts.h"
-#include "tracer/memory/memory_group.h"
-#include "tracer/memory/memory_limit.h"
+#include "tracer/memory/limits/memory_group.h"
+#include "tracer/memory/limits/memory_limit.h"
 #include "tracer/modelgen/model_writer.h"
 
 namespace tt::test {

@@ -69,8 +69,8 @@ struct StepConditions {
   Value frequency_khz;
   // How often processors were slowed down because of their temperature, read at most every 10 ms.
   Value thermal_throttles;
-  // The memory limit that applies (tracer/memory/memory_limit.h), and what the process has locked;
-  // read at most once per second.
+  // The memory limit that applies (tracer/memory/limits/memory_limit.h), and what the process has
+  // locked; read at most once per second.
   Value memory_limit_bytes, locked_bytes;
   // Weights in memory, at the last snapshot (StepResidency).
   Value resident_bytes;
