@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/weights/pattern.h"
 #include "tests/analysis/experts/expert_check.h"
+#include "tests/analysis/tables/order_check.h"
 #include "tests/support/models/plain_llama.h"
 #include "tests/support/models/traced_model.h"
 #include "tracer/format/access/access.h"
@@ -172,6 +174,25 @@ TEST(ExpertAccesses, OneRowPerRoutedExpertOfDecode) {
   });
   EXPECT_EQ(rows.size(), std::size_t{facts.n_layers} * 3);
   for (const auto& [name, count] : rows) EXPECT_EQ(count, facts.n_experts_used) << name;
+}
+
+// The biases of experts are rows of a weight, as token embeddings are, but the router chooses them:
+// other tokens alone cannot change more than the row of the embeddings.
+TEST(ExpertAccesses, BiasesOfOtherExpertsAreNoDifferenceOfTokens) {
+  TracedModel traced(two_layer_model("gpt-oss-like"));
+  const auto run = traced.run(greedy_tokens(9, 24));
+  const SessionReader reader = run.reader();
+  expect_pattern(reader);
+  const auto found = determinism(reader);
+  ASSERT_TRUE(found.has_value()) << found.error().message;
+  const auto differing = [&](Cause cause) {
+    return found->differing[static_cast<std::size_t>(cause)];
+  };
+  EXPECT_GT(found->pairs, 10U);
+  EXPECT_LE(differing(Cause::Token), found->pairs);
+  // Three matrices with a bias each per layer, and the same choice changes all six.
+  EXPECT_GT(differing(Cause::Experts), 0U);
+  EXPECT_EQ(differing(Cause::Experts) % 6, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -23,6 +23,11 @@ std::string text_of(const FileRange& range) {
   return std::format("{}:{}+{} ", range.file, range.offset, range.length);
 }
 
+// The biases of experts are rows of a weight, as token embeddings are.
+bool chosen_by_router(const GraphTemplate& graph, const Access& access) {
+  return op_name(graph, graph.op(access.op)) == "ADD_ID" && access.extent == Extent::Rows;
+}
+
 // A generate step with the accesses of its template, in order.
 struct WalkedStep {
   Step step;
@@ -57,10 +62,10 @@ std::vector<WalkedStep> walk_generate_steps(const SessionReader& reader) {
            .tensor = root.name,
            .viewed = viewed,
            .op = access.op,
-           .cause = access.extent == Extent::Experts ? Cause::Experts
-                    : access.extent == Extent::Rows && root.kind == TensorKind::Weight
-                        ? Cause::Token
-                        : Cause::KvWindow,
+           .cause =
+               access.extent == Extent::Experts || chosen_by_router(*graph, access) ? Cause::Experts
+               : access.extent == Extent::Rows && root.kind == TensorKind::Weight   ? Cause::Token
+                                                                                  : Cause::KvWindow,
            .fixed = access.extent != Extent::Experts && access.extent != Extent::Rows});
     }
     for_each_access(*graph, accesses, step, [&](const StepAccess& row) {
