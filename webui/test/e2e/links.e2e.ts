@@ -67,6 +67,21 @@ describe('a selection', () => {
   });
 });
 
+describe('a link to what the session does not have', () => {
+  // No console error: PageFixture checks it.
+  it.each([
+    ['l=77', 'This model has no layer 77.'],
+    ['step=99999', 'This session has no step 99999.'],
+    ['sel=o:nothing', 'does not have the op nothing.'],
+  ])('%s says so in one sentence', async (part, sentence) => {
+    const { page } = fixture;
+    const session = await fixture.recorded();
+    await fixture.show(session, part);
+    await expect.poll(() => page.getByText(sentence).count()).toBe(1);
+    expect(await page.locator('.empty-error').count()).toBe(0);
+  });
+});
+
 describe('a link with any values', () => {
   const VALUES: readonly (readonly [string, readonly string[]])[] = [
     ['step', ['0', '3', '99999', '999999999', '-1', 'x', '']],
