@@ -44,6 +44,7 @@ export interface Words {
 }
 
 export interface ChartTable {
+  readonly missing?: string; // why the question does not apply to the session, as the server says
   readonly key: { readonly name: string; readonly of: KeyOf };
   readonly keys: readonly (string | number)[];
   readonly labels?: readonly string[]; // shown instead of the keys

@@ -255,7 +255,9 @@ describe('the other pages', () => {
   it('a dense model says that it has no experts', async () => {
     await fixture.recorded(24);
     await fixture.show(fixture.session ?? '', 'full=analytics', 'p.analytics=page:experts');
-    await expect.poll(() => analytics.panel.innerText()).toContain('The model has no experts');
+    const { missing } = await fixture.get<{ missing: string }>('experts');
+    expect(missing).toContain('the model has no experts');
+    await expect.poll(() => analytics.panel.innerText()).toContain(missing);
     expect(await analytics.panel.locator('.chart-card').count()).toBe(0);
   });
 });

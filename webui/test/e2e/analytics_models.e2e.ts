@@ -31,6 +31,42 @@ async function allPages(analytics: AnalyticsPage, hasExperts: boolean): Promise<
   return empty;
 }
 
+// What the page says is the answer's own sentence, in the chart or, null, on the page of experts.
+async function saysWhyNot(
+  analytics: AnalyticsPage,
+  path: string,
+  chart: string | null,
+): Promise<void> {
+  const { fixture } = analytics;
+  const { missing } = await fixture.get<{ missing: string }>(path);
+  expect(missing).toMatch(/\.$/);
+  if (chart === null)
+    await fixture.show(fixture.session ?? '', 'full=analytics', 'p.analytics=page:experts'); // prettier-ignore
+  else await analytics.open('attention');
+  const place = chart === null ? analytics.panel : analytics.card(chart);
+  await expect.poll(() => place.getByRole('note').innerText()).toContain(missing);
+}
+
+describe('an encoder', () => {
+  const fixture = modelOf('bert');
+  const analytics = new AnalyticsPage(fixture);
+
+  it('says why it has no cache, no generated tokens and no experts', async () => {
+    await fixture.recorded(1);
+    await allPages(analytics, false);
+    await saysWhyNot(analytics, 'kv', 'kv_steps');
+    await saysWhyNot(analytics, 'experts', null);
+    for (const [path, chart] of [
+      ['determinism', 'repeat'],
+      ['pattern', 'prediction'],
+    ] as const) {
+      const { missing } = await fixture.get<{ missing: string }>(path);
+      await analytics.open('checks');
+      expect(await analytics.card(chart).getByRole('note').innerText()).toBe(missing);
+    }
+  });
+});
+
 describe('a mixture of experts', () => {
   const fixture = modelOf('moe', ['--layers', '4']);
   const analytics = new AnalyticsPage(fixture);
@@ -100,6 +136,7 @@ describe('a state space model', () => {
     const empty = await allPages(analytics, false);
     expect(empty).toEqual(expect.arrayContaining(['kv_steps', 'kv_layers', 'head_bytes']));
     expect(empty).not.toContain('state_steps');
+    await saysWhyNot(analytics, 'heads', 'head_bytes');
     await analytics.open('attention');
     const rows = await analytics.csv('state_steps');
     const { steps } = await fixture.get<{ steps: { state_read: number }[] }>('kv?limit=1000');
@@ -114,6 +151,7 @@ describe('a model with an encoder', () => {
   it('has no chart that fails', async () => {
     await fixture.recorded(8);
     expect(await allPages(analytics, false)).not.toContain('step_time');
+    await saysWhyNot(analytics, 'experts', null);
     await analytics.open('overview');
     const steps = await fixture.sql<[number]>('SELECT duration_ns FROM step ORDER BY step');
     expect(numbers(await analytics.csv('step_time'), 'time of a step (ns)')).toEqual(

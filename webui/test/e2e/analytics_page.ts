@@ -9,7 +9,7 @@ import type { PageFixture } from './page_fixture';
 export type Row = Readonly<Record<string, string>>;
 
 export class AnalyticsPage {
-  private readonly fixture: PageFixture;
+  readonly fixture: PageFixture;
 
   constructor(fixture: PageFixture) {
     this.fixture = fixture;

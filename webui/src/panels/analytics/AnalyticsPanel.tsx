@@ -5,13 +5,14 @@ import './analytics.css';
 import { plural } from '../../format';
 import { usePart } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
-import { Empty } from '../../ui/States';
+import { Empty, Loading } from '../../ui/States';
 import type { OpenSession } from '../../state/open_session';
 import type { SessionProps } from '../panel';
 import { CHARTS } from './all_charts';
 import { ChartCard } from './ChartCard';
 import { decodeAnalytics, encodeAnalytics, type AnalyticsOptions } from './options';
-import { MemorySlider, SlotSlider } from './Sliders';
+import { choicesRequest } from './pages/experts';
+import { MemorySlider, SlotSlider, useTable } from './Sliders';
 import { PageFindings } from './PageFindings';
 import { PAGES, PAGE_TITLES } from './page_list';
 import { Tiles } from './Tiles';
@@ -27,6 +28,17 @@ function Prefix({ session }: { session: OpenSession }) {
         ? 'No token was reused from the KV cache of an earlier request: the whole prompt was evaluated.'
         : `${plural(reused, 'token')} of the prompt ${reused === 1 ? 'was' : 'were'} reused from the KV cache of an earlier request${from === null ? '' : `, session ${from}`}: no step evaluated them.`}
     </p>
+  );
+}
+
+// The server says why there is nothing.
+function NoExperts({ session, steps }: { session: OpenSession; steps: number }) {
+  const choices = useTable(session, steps, 'experts', choicesRequest());
+  if (!choices) return <Loading />;
+  return (
+    <Empty>
+      {choices.missing} <span class="mono">tt model moe -o moe.gguf</span> makes a small one.
+    </Empty>
   );
 }
 
@@ -81,13 +93,7 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
         <div class="analytics-grid">
           {page === 'overview' && <Tiles session={session} />}
           {!isRunning && <PageFindings store={store} session={session} page={page} />}
-          {isEmptyPage && (
-            <Empty>
-              The model has no experts: it is dense, and every token reads all weights. A model such
-              as Mixtral or Qwen3-MoE has them; <span class="mono">tt model moe -o moe.gguf</span>{' '}
-              makes a small one.
-            </Empty>
-          )}
+          {isEmptyPage && <NoExperts session={session} steps={steps} />}
           {page === 'attention' && <Prefix session={session} />}
           {page === 'reuse' && (
             <MemorySlider

@@ -127,7 +127,7 @@ export function ChartCard(props: Props) {
       ) : !value || !table ? (
         <Loading />
       ) : isEmpty(value) ? (
-        <Empty>{spec.empty}</Empty>
+        <Empty>{value.missing ?? spec.empty}</Empty>
       ) : kind === 'table' ? (
         <Rows store={store} session={session} label={spec.title} table={value} />
       ) : (

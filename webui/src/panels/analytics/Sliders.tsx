@@ -11,7 +11,7 @@ import { cachesRequest } from './pages/experts';
 import { pinnedRequest, reuseRequest } from './pages/reuse';
 import type { ChartRequest } from './spec';
 
-function useTable(session: OpenSession, steps: number, key: string, request: ChartRequest) {
+export function useTable(session: OpenSession, steps: number, key: string, request: ChartRequest) {
   const resource = useMemo(
     () =>
       new Resource<ChartTable>({

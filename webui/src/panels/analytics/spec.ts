@@ -72,10 +72,20 @@ export function route<T>(
       const body = await shared(session, text, () =>
         session.context.api.analysis(session.id, path, check, query),
       );
-      return body.ok ? ok(table(body.value)) : body;
+      if (!body.ok) return body;
+      const missing = missingOf(body.value);
+      return ok(missing === null ? table(body.value) : { ...NOTHING, missing });
     },
   };
 }
+
+const NOTHING: ChartTable = { key: { name: '', of: 'name' }, keys: [], series: [] };
+
+// Why the question does not apply to the session; null: it does.
+const missingOf = (answer: unknown): string | null => {
+  const text = (answer as { readonly missing?: unknown }).missing;
+  return typeof text === 'string' ? text : null;
+};
 
 export const MAX_ROWS = 10_000;
 

@@ -10,6 +10,10 @@ const routers = (scope: Scope, table: (routers: readonly Router[]) => ChartTable
     table(answer.routers),
   );
 
+// Whether there are choices at all, for a session without experts.
+export const choicesRequest = (): ChartRequest =>
+  route('experts', {}, wire.experts, ({ routers: all }) => ({ ...layersOf(all), series: [] }));
+
 const layersOf = (all: readonly Router[]) => ({
   key: { name: 'layer', of: 'layer' } as const,
   keys: all.map(({ layer }) => layer ?? 0),
