@@ -285,6 +285,23 @@ TEST_F(Record, NextCommandRecoversFileOfKilledRecorder) {
   for (const char* beside : {"-wal", "-shm", "-reserve"})
     EXPECT_FALSE(fs::exists(file.string() + beside)) << beside;
   EXPECT_EQ(run_tt(folder, show).err, "") << "recovers only once";
+  // The size of the compute buffers is recorded at the end.
+  EXPECT_TRUE(after.out.contains("At least ")) << after.out;
+  EXPECT_TRUE(after.out.contains("of compute buffers, whose size was not recorded")) << after.out;
+}
+
+// The sentence on RAM in all, of sessions that have the size of the compute buffers: those that
+// were recorded to the end, imported ones of such a log, and the example of the page.
+TEST_F(Record, RamInAllIsExactWhereTheBuffersAreRecorded) {
+  ASSERT_EQ(record("-p Once -n 4 -o a.ttrace").code, 0);
+  ASSERT_EQ(run_tt(folder, "export a.ttrace -q -o a.ndjson").code, 0);
+  ASSERT_EQ(run_tt(folder, "import a.ndjson -q -o imported.ttrace").code, 0);
+  fs::copy_file(source_path("webui/public/example.ttrace"), folder / "example.ttrace");
+  for (const char* file : {"a.ttrace", "imported.ttrace", "example.ttrace"}) {
+    const std::string shown = run_tt(folder, std::string("show ") + file).out;
+    EXPECT_TRUE(shown.contains(" of RAM in all are enough to read no weight")) << shown;
+    EXPECT_FALSE(shown.contains("At least ")) << shown;
+  }
 }
 
 }  // namespace
