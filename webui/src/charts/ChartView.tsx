@@ -1,7 +1,7 @@
 // A chart: painted into a canvas, with a tooltip, a mark that the pointer and the arrow keys move, a
 // click or Enter that selects, and a drag that selects a range.
-import { useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useSignal, type Signal } from '@preact/signals';
+import { useEffect, useId, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { FONT, paintScene, themeOf } from './paint';
 import { itemAt, rowsBetween, sceneOf, slicesOf, type Item, type Kind, type Scene } from './scene';
 import { exactValue, formatValue, labelOf, type ChartTable } from './table';
@@ -16,6 +16,13 @@ export const measureText = (() => {
   };
 })();
 
+// The part under the pointer or the keyboard's mark.
+export interface Pointed {
+  readonly row: number;
+  readonly series: number | null;
+  readonly chart: string; // in which it is pointed at
+}
+
 export interface ChartViewProps {
   readonly label: string;
   readonly table: ChartTable;
@@ -25,6 +32,7 @@ export interface ChartViewProps {
   readonly selected: number | null; // row
   readonly range: readonly [number, number] | null; // of rows
   readonly scene: { current: Scene | null }; // what is painted, for files
+  readonly cursor?: Signal<Pointed | null>; // of charts with the same rows and series: all mark the same part
   readonly pick: (row: number, series: number | null) => void;
   readonly brush?: (from: number, to: number) => void; // rows
 }
@@ -36,7 +44,9 @@ export function ChartView(props: ChartViewProps) {
   const host = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useSignal(0);
-  const at = useSignal<number | null>(null); // an item
+  const ownCursor = useSignal<Pointed | null>(null);
+  const cursor = props.cursor ?? ownCursor;
+  const chart = useId();
   const drag = useSignal<readonly [number, number] | null>(null); // pixels
   const start = useRef<number | null>(null);
 
@@ -59,8 +69,17 @@ export function ChartView(props: ChartViewProps) {
     [table, kind, width.value, height],
   );
   props.scene.current = scene;
+  const point = (index: number | null): void => {
+    const to = index === null ? undefined : scene?.items[index];
+    const isSame = to?.row === cursor.value?.row && to?.series === cursor.value?.series;
+    if (!isSame || cursor.value?.chart !== chart)
+      cursor.value = to ? { row: to.row, series: to.series, chart } : null;
+  };
+  const pointed = cursor.value;
+  const found = pointed && scene ? scene.items.findIndex(({ row, series }) => row === pointed.row && series === pointed.series) : -1; // prettier-ignore
+  const at = found < 0 ? null : found; // an item
   useEffect(() => {
-    at.value = null;
+    point(null);
   }, [scene]);
   useLayoutEffect(() => {
     const element = canvas.current;
@@ -83,7 +102,7 @@ export function ChartView(props: ChartViewProps) {
     if (item && item.row >= 0) props.pick(item.row, item.series);
   };
   const canBrush = props.brush !== undefined && scene?.across === true;
-  const item = at.value === null ? undefined : scene?.items[at.value];
+  const item = at === null ? undefined : scene?.items[at];
   return (
     <div
       ref={host}
@@ -104,8 +123,8 @@ export function ChartView(props: ChartViewProps) {
         const from = start.current;
         if (canBrush && from !== null && (drag.value || Math.abs(x - from) > DRAG_PX)) {
           drag.value = [from, x];
-          at.value = null;
-        } else at.value = itemAt(scene, x, y);
+          point(null);
+        } else point(itemAt(scene, x, y));
       }}
       onPointerUp={(event) => {
         if (!scene || start.current === null) return;
@@ -117,25 +136,24 @@ export function ChartView(props: ChartViewProps) {
         drag.value = null;
       }}
       onPointerLeave={() => {
-        if (start.current === null) at.value = null;
+        if (start.current === null) point(null);
       }}
       onPointerCancel={() => {
         start.current = null;
         drag.value = null;
       }}
       onBlur={() => {
-        at.value = null;
+        point(null);
       }}
       onKeyDown={(event) => {
         if (!scene || scene.items.length === 0) return;
         const move = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
         const last = scene.items.length - 1;
-        if (move !== undefined)
-          at.value = Math.min(last, Math.max(0, at.value === null ? 0 : at.value + move));
-        else if (event.key === 'Home') at.value = 0;
-        else if (event.key === 'End') at.value = last;
-        else if (event.key === 'Enter') pick(at.value);
-        else if (event.key === 'Escape' && at.value !== null) at.value = null;
+        if (move !== undefined) point(Math.min(last, Math.max(0, at === null ? 0 : at + move)));
+        else if (event.key === 'Home') point(0);
+        else if (event.key === 'End') point(last);
+        else if (event.key === 'Enter') pick(at);
+        else if (event.key === 'Escape' && at !== null) point(null);
         else return;
         event.preventDefault();
         event.stopPropagation();
@@ -154,7 +172,12 @@ export function ChartView(props: ChartViewProps) {
           }}
         />
       )}
-      {scene && item && <Marked scene={scene} item={item} table={table} kind={kind} />}
+      {scene && item && (
+        <Marked
+          {...{ scene, item, table, kind }}
+          isPointed={pointed?.chart === chart} // only this one is read out
+        />
+      )}
     </div>
   );
 }
@@ -196,8 +219,14 @@ const px = ({ x, y, w, h }: Item['box']) => ({
 const MAX_LINES = 10;
 
 // The mark around the item, and its values.
-function Marked(props: { scene: Scene; item: Item; table: ChartTable; kind: Kind }) {
-  const { scene, item, table, kind } = props;
+function Marked(props: {
+  scene: Scene;
+  item: Item;
+  table: ChartTable;
+  kind: Kind;
+  isPointed: boolean;
+}) {
+  const { scene, item, table, kind, isPointed } = props;
   const { box } = item;
   const lines = valuesOf(table, item, kind);
   const isRight = box.x + box.w / 2 > scene.width / 2;
@@ -207,7 +236,7 @@ function Marked(props: { scene: Scene; item: Item; table: ChartTable; kind: Kind
       {kind !== 'pie' && <div class="chart-mark" style={px(box)} />}
       <div
         class="chart-tip"
-        role="status"
+        role={isPointed ? 'status' : undefined}
         style={{
           top: `${kind === 'pie' ? 0 : top}px`,
           ...(isRight

@@ -1,7 +1,9 @@
 // Compare takes the middle: two sessions, phases, steps, tokens and layers; each figure as in REST and SQL.
 import { describe, expect, it } from 'vitest';
 import { formatBytes, formatNs } from '../../src/format';
+import { formatValue } from '../../src/charts/table';
 import type { Breakdown, SessionComparison } from '../../src/net/types';
+import { withoutLayer } from '../../src/panels/compare/pair';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -56,6 +58,24 @@ async function expectRows(
   };
   const shown = new Map((await rows()).slice(1).map(([name = '', ...cells]) => [name, cells.slice(0, 2)])); // prettier-ignore
   for (const name of names) expect(shown.get(name), name).toEqual([side(left, name), side(right, name)]); // prettier-ignore
+}
+
+interface Heat {
+  readonly cells: readonly (readonly number[])[];
+  readonly x: { readonly rows: readonly string[] };
+  readonly y: { readonly rows: readonly string[] };
+}
+const heatOf = (session: string, query: string): Promise<Heat> =>
+  fixture.rest<Heat>(`sessions/${session}/heatmap?${query}&width=1024&height=2048`);
+const mapOf = (part: string) => panel().locator(`[data-chart=compare_map_${part}]`);
+
+// The cells of a map by the names of its rows, from its table.
+async function mapRows(part: string): Promise<ReadonlyMap<string, readonly string[]>> {
+  await mapOf(part).getByRole('radio', { name: 'Table' }).check();
+  const lines = mapOf(part).locator('.vgrid-row');
+  await lines.first().waitFor();
+  const all = await lines.evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent))); // prettier-ignore
+  return new Map(all.map(([name = '', ...cells]) => [name, cells]));
 }
 
 describe('the middle', () => {
@@ -187,5 +207,61 @@ describe('the middle', () => {
     await panel()
       .getByText(/^No difference: layer 0 and layer 0/)
       .waitFor();
+  });
+
+  it('shows two steps as maps by layer, with one cursor', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded(24);
+    await fixture.show(session, 'full=compare', 'p.compare=of:steps,a:3,b:9');
+    const heats = await Promise.all([3, 9].map((step) => heatOf(session, `x=layer&y=op_kind&value=time&from_step=${step}&to_step=${step + 1}`))); // prettier-ignore
+    const parts = ['left', 'right', 'difference'];
+    for (const part of parts) await mapOf(part).locator('canvas').waitFor();
+    const tip = (part: string) => mapOf(part).locator('.chart-tip');
+    const marks = () => Promise.all(parts.map((part) => mapOf(part).locator('.chart-mark').evaluate((mark: HTMLElement) => mark.style.top))); // prettier-ignore
+    await mapOf('left').getByRole('application').focus();
+    for (const key of ['Home', 'ArrowRight']) {
+      await page.keyboard.press(key);
+      const layer = key === 'Home' ? 0 : 1;
+      await expect.poll(() => mapOf('right').locator('.chart-tip dt').innerText()).toBe(`layer ${layer}`); // prettier-ignore
+      const name = (await tip('left').locator('b').innerText()).replace(/^op type /, '');
+      const [mine = 0, others = 0] = heats.map(({ cells, x, y }) => cells[y.rows.indexOf(name)]?.[x.rows.indexOf(String(layer))] ?? 0); // prettier-ignore
+      const shown = await Promise.all(parts.map((part) => tip(part).locator('dd').innerText()));
+      expect(shown).toEqual([mine, others, others - mine].map((value) => formatValue('ns', value)));
+      expect(new Set(await marks()).size).toBe(1);
+    }
+    // Only the map with the cursor is read out.
+    expect(await panel().getByRole('status').count()).toBe(1);
+    await page.keyboard.press('Escape');
+    for (const part of parts) await tip(part).waitFor({ state: 'detached' });
+    // The pointer moves it, too.
+    const chart = mapOf('difference').getByRole('application');
+    await chart.scrollIntoViewIfNeeded();
+    await chart.hover({ position: { x: 0.3 * ((await chart.boundingBox())?.width ?? 0), y: 14 } });
+    for (const part of parts) await tip(part).waitFor();
+    const table = await mapRows('right');
+    expect(table.size).toBeGreaterThan(3);
+    const [, right] = heats;
+    for (const [name, cells] of table) {
+      const values = right?.cells[right.y.rows.indexOf(name)] ?? [];
+      expect(cells, name).toEqual(values.map((value) => formatValue('ns', value)));
+    }
+  });
+
+  it('shows two layers as maps of the same tensors, by token', async () => {
+    const session = await fixture.recorded(24);
+    await fixture.show(session, 'full=compare', 'p.compare=of:layers,a:0,b:2,by:tensor');
+    for (const [part, layer] of [['left', 0], ['right', 2]] as const) {
+      await mapOf(part).locator('canvas').waitFor();
+      const heat = await heatOf(session, `x=token&y=tensor&value=time&phase=generate&layers=${layer}`); // prettier-ignore
+      const columns = heat.cells[0]?.length ?? 0;
+      const first = Array.from({ length: columns }, (_, n) => n).findIndex((n) => heat.cells.some((row) => (row[n] ?? 0) > 0)); // prettier-ignore
+      const rows = await mapRows(part);
+      const own = heat.y.rows.filter((name) => rows.has(withoutLayer(name, layer)));
+      expect(own.length).toBeGreaterThan(10);
+      for (const name of own) {
+        const values = heat.cells[heat.y.rows.indexOf(name)]?.slice(first) ?? [];
+        expect(rows.get(withoutLayer(name, layer)), name).toEqual(values.map((value) => formatValue('ns', value))); // prettier-ignore
+      }
+    } // prettier-ignore
   });
 });

@@ -1,7 +1,7 @@
 // A chart with its title, what it counts, its kinds and its table, and its files.
-import { computed } from '@preact/signals';
+import { computed, type Signal } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
-import { ChartView, measureText } from '../../charts/ChartView';
+import { ChartView, measureText, type Pointed } from '../../charts/ChartView';
 import { gradientOf } from '../../plane/colours';
 import { paintScene, svgOf, themeOf, withHeading } from '../../charts/paint';
 import { slicesOf, strongest, type Kind, type Scene } from '../../charts/scene';
@@ -51,6 +51,7 @@ interface Props {
   readonly shown: string | undefined; // of the options
   readonly show: (shown: string) => void;
   readonly steps: number; // of the session, of which the figures are
+  readonly cursor?: Signal<Pointed | null>; // shared with charts that have the same rows and series
 }
 
 export function scopeNow(store: Store, session: OpenSession): Scope {
@@ -194,6 +195,7 @@ function Picture(props: Props & { table: ChartTable; kind: Kind; scene: { curren
       selected={selected}
       range={range === '' ? null : [from ?? 0, to ?? 0]}
       scene={scene}
+      {...(props.cursor && { cursor: props.cursor })}
       pick={(row, series) => {
         choose(store, session, pickOf(table, row, series));
       }}

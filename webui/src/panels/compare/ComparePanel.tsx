@@ -1,13 +1,15 @@
 // Two sessions, phases, steps, tokens or layers beside each other, on the same axes and scale: per token
 // or per step, because sums of different lengths cannot be compared.
-import { computed, useSignal } from '@preact/signals';
+import { computed, useSignal, type Signal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import '../../charts/charts.css';
 import '../analytics/analytics.css';
 import './compare.css';
+import type { Pointed } from '../../charts/ChartView';
 import type { ChartTable } from '../../charts/table';
 import { componentName, layerName, plural, visibleText } from '../../format';
 import type { Api, ApiResult } from '../../net/api';
+import type { Picture } from '../../net/frames';
 import type { SessionComparison } from '../../net/types';
 import { ok } from '../../result';
 import { finishedSteps } from '../../state/answer';
@@ -37,10 +39,11 @@ import {
   type CompareOptions,
   type Rows,
 } from './options';
-import { MAP_PIXELS, mapsOf, type Maps } from './maps';
+import { acrossOf, MAP_PIXELS, mapsOf, type Maps, type MapSide } from './maps';
 import {
   differenceOf,
   differenceTable,
+  divisor,
   drawnRows,
   isSame,
   pairRows,
@@ -263,16 +266,17 @@ function namesOf({ of, a, b }: CompareOptions): readonly [string, string] {
   return [`${word} ${a}`, `${word} ${b}`];
 }
 
+// The tensors of two layers have the same name on both sides.
+const sharedName = ({ of, by, a, b }: CompareOptions, name: string, side: 'left' | 'right') =>
+  of === 'layers' && by === 'tensor' ? withoutLayer(name, side === 'left' ? a : b) : name;
+
 function Pair({ store, session, options, other }: FoundProps) {
   const key = encodeCompare(options);
   const resource = useMemo(() => sidesResource(store, session, other, options), [store, session, other, key]); // prettier-ignore
   const { value: found, error, loading } = useResource(resource);
   const pair = useMemo(() => {
     if (!found) return null;
-    const { of, by, a, b } = options;
-    const named = (name: string, side: 'left' | 'right'): string =>
-      of === 'layers' && by === 'tensor' ? withoutLayer(name, side === 'left' ? a : b) : name;
-    return pairRows(found[0], found[1], options, named);
+    return pairRows(found[0], found[1], options, (name, side) => sharedName(options, name, side));
   }, [found, key]);
   // Of the sessions, the facts say what went wrong.
   if (error)
@@ -339,28 +343,35 @@ function Shown(props: ShownProps) {
   return (
     <>
       <Cards store={store} session={session} specs={specs} options={options} />
-      {options.of === 'sessions' && <SessionMaps {...props} />}
+      <SideMaps {...props} />
       <PairTable {...props} rows={texts} per={per} loading={loading} />
     </>
   );
 }
 
-// Both sessions by token, and their difference. The rows are those of the charts.
-function SessionMaps({ store, session, other, options, names, rows, found }: ShownProps) {
+// Both sides as maps, and their difference. The rows are those of the charts.
+function SideMaps({ store, session, other, options, names, rows, found }: ShownProps) {
   const { by, value, phase } = options;
   const specs = useMemo((): readonly ChartSpec[] => {
     let asked: ApiResult<Maps> | null = null;
+    const across = acrossOf(options);
     const key: ChartTable['key'] = { name: ROW_NAMES[by].slice(0, -1), of: by };
     const drawn = drawnRows(rows, key).map(({ name }) => ({ name, label: by === 'component' ? componentName(name) : by === 'layer' ? layerName(name) : name })); // prettier-ignore
     const view = { phase: 'all' as const, range: null, filter: store.navigation.view.peek().filter, layer: 0 }; // prettier-ignore
-    const [{ query }] = sidesOf(options, filteredSums(view, store.layers.peek()).query);
+    const asks = sidesOf(options, filteredSums(view, store.layers.peek()).query);
     const load = async (): ApiResult<Maps> => {
       const { api } = session.context;
-      const picture = (id: string) => api.heatmap(id, { ...query, x: 'token', y: by, value, ...MAP_PIXELS }); // prettier-ignore
-      const [left, right] = await Promise.all([picture(session.id), picture(other)]);
+      const picture = (id: string, { query }: SideQuery) =>
+        api.heatmap(id, { ...query, x: across, y: by, value, ...MAP_PIXELS });
+      const [left, right] = await Promise.all([picture(session.id, asks[0]), picture(other, asks[1])]); // prettier-ignore
       if (!left.ok) return left;
       if (!right.ok) return right;
-      return ok(mapsOf([left.value, right.value], drawn, key, UNIT_OF[value], names));
+      const side = (picture: Picture, which: 'left' | 'right'): MapSide => ({
+        picture,
+        by: divisor(found[which === 'left' ? 0 : 1].counts, options),
+        named: (name) => sharedName(options, name, which),
+      });
+      return ok(mapsOf([side(left.value, 'left'), side(right.value, 'right')], across, drawn, key, UNIT_OF[value], names)); // prettier-ignore
     };
     const spec = (part: keyof Maps, title: string, counts: string): ChartSpec => ({
       id: `compare_map_${part}`,
@@ -373,7 +384,7 @@ function SessionMaps({ store, session, other, options, names, rows, found }: Sho
       honours: 'own',
       empty: 'No token of this phase is on this side.',
       request: () => ({
-        text: `heatmap?x=token&y=${by}&value=${value}&phase=${phase}`,
+        text: `heatmap?x=${across}&y=${by}&value=${value}${across === 'token' ? `&phase=${phase}` : ''}`,
         sql: null,
         load: async () => {
           asked ??= load();
@@ -383,20 +394,29 @@ function SessionMaps({ store, session, other, options, names, rows, found }: Sho
         },
       }),
     });
+    const columns =
+      across === 'token'
+        ? `Tokens of the phase ${phase}, from its first one`
+        : `By ${across}, per ${perOf(options)}`;
+    const both = `${columns}; both maps have the same axes, one scale and one cursor`;
     return [
-      spec('left', `Map of ${names[0]}`, `Tokens of the phase ${phase}, from its first one; both maps have the same axes and one scale`),
-      spec('right', `Map of ${names[1]}`, `Tokens of the phase ${phase}, from its first one; both maps have the same axes and one scale`),
-      spec('difference', 'Difference of the maps', `${names[1]} − ${names[0]}, of the tokens and rows that both have`),
+      spec('left', `Map of ${names[0]}`, both),
+      spec('right', `Map of ${names[1]}`, both),
+      spec('difference', 'Difference of the maps', `${names[1]} − ${names[0]}, of the ${across}s and rows that both have`),
     ]; // prettier-ignore
   }, [rows, found, encodeCompare(options)]);
-  return <Cards store={store} session={session} specs={specs} options={options} />;
+  const cursor = useSignal<Pointed | null>(null);
+  return <Cards store={store} session={session} specs={specs} options={options} cursor={cursor} />;
 }
 
 // The charts of a comparison, drawn anew when something else is compared.
 function Cards(
-  props: Pick<ShownProps, 'store' | 'session' | 'options'> & { specs: readonly ChartSpec[] },
+  props: Pick<ShownProps, 'store' | 'session' | 'options'> & {
+    specs: readonly ChartSpec[];
+    cursor?: Signal<Pointed | null>; // one for all: their rows and columns are the same
+  },
 ) {
-  const { store, session, options, specs } = props;
+  const { store, session, options, specs, cursor } = props;
   const shown = useSignal<Readonly<Record<string, string>>>({});
   return (
     <>
@@ -408,6 +428,7 @@ function Cards(
           spec={spec}
           steps={session.data.stepTotals.steps}
           shown={shown.value[spec.id]}
+          {...(cursor && { cursor })}
           show={(kind) => {
             shown.value = { ...shown.value, [spec.id]: kind };
           }}

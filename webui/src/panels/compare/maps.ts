@@ -1,8 +1,11 @@
-// Both sessions as maps of rows and tokens, on the same axes and one scale, and their difference.
-// Tokens are aligned by their place in the phase, rows by name. Pure functions.
+// Both sides as maps, on the same axes and one scale, and their difference. Rows are those of the charts.
+// Columns are tokens, aligned by their place in the phase, or layers or components, aligned by name. Pure
+// functions.
 import type { ChartTable, Series, Unit } from '../../charts/table';
 import type { Picture } from '../../net/frames';
+import { componentName, layerName } from '../../format';
 import { pixelStart } from '../../plane/raster';
+import type { CompareOptions } from './options';
 
 // What is asked for: more tokens or rows share a pixel.
 export const MAP_PIXELS = { width: 1024, height: 2048 } as const;
@@ -19,6 +22,18 @@ export interface Maps {
   readonly difference: ChartTable; // right − left, of the tokens and rows that both have
 }
 
+// What the columns are. Steps, tokens and phases have other tokens on each side: their columns are layers,
+// or components if the rows are layers.
+export type Across = 'token' | 'layer' | 'component';
+export const acrossOf = ({ of, by }: CompareOptions): Across =>
+  of === 'sessions' || of === 'layers' ? 'token' : by === 'layer' ? 'component' : 'layer';
+
+export interface MapSide {
+  readonly picture: Picture;
+  readonly by: number; // sums of named columns are divided by it: steps or tokens
+  readonly named: (row: string) => string; // the name that both sides share
+}
+
 type Cell = (row: string, column: number) => number | null;
 
 // The tokens of a phase are those in which something was accessed.
@@ -28,19 +43,27 @@ interface Columns {
   readonly sum: Cell;
 }
 
-function columnsOf({ x, y, width, cells }: Picture): Columns {
+// The row sums of a picture by the names that both sides share; null: this side has no such row.
+function sumsOf({ picture: { y, width, cells }, named }: MapSide): Cell {
+  const rows = new Map<string, number[]>();
+  y.rows.forEach((name, row) => {
+    rows.set(named(name), [...(rows.get(named(name)) ?? []), row]);
+  });
+  return (name, column) =>
+    rows.get(name)?.reduce((sum, row) => sum + (cells[row * width + column] ?? 0), 0) ?? null;
+}
+
+function columnsOf(side: MapSide): Columns {
+  const { x, y, width, cells } = side.picture;
   const used = Array.from({ length: width }, (_, column) => column).filter((column) =>
     y.rows.some((_, row) => (cells[row * width + column] ?? 0) > 0),
   );
   const first = used[0] ?? 0;
-  const rows = new Map(y.rows.map((name, row) => [name, row]));
+  const sum = sumsOf(side);
   return {
     count: used.length === 0 ? 0 : (used.at(-1) ?? 0) - first + 1,
     tokens: Math.max(1, pixelStart(x, width, 1) - pixelStart(x, width, 0)),
-    sum: (name, column) => {
-      const row = rows.get(name);
-      return row === undefined ? null : (cells[row * width + first + column] ?? 0);
-    },
+    sum: (name, column) => sum(name, first + column),
   };
 }
 
@@ -53,33 +76,65 @@ const meanOf = ({ count, tokens, sum }: Columns, step: number): Cell => (name, n
   return all / (tokens * (end - n * step));
 }; // prettier-ignore
 
+interface Aligned {
+  readonly names: readonly string[]; // of the columns
+  readonly left: Cell;
+  readonly right: Cell;
+}
+
+function byToken(sides: readonly [MapSide, MapSide]): Aligned {
+  const [a, b] = [columnsOf(sides[0]), columnsOf(sides[1])];
+  const longest = Math.max(a.count, b.count);
+  const step = Math.max(1, Math.ceil(longest / MAX_COLUMNS));
+  const tokens = step * Math.max(a.tokens, b.tokens);
+  const names = Array.from({ length: Math.ceil(longest / step) }, (_, n) =>
+    tokens === 1 ? `token ${n}` : `tokens ${n * tokens} – ${(n + 1) * tokens - 1}`,
+  );
+  return { names, left: meanOf(a, step), right: meanOf(b, step) };
+}
+
+function byName(sides: readonly [MapSide, MapSide], across: 'layer' | 'component'): Aligned {
+  const names = [...new Set(sides.flatMap(({ picture }) => picture.x.rows))];
+  const cellOf = (side: MapSide): Cell => {
+    const sum = sumsOf(side);
+    return (row, n) => {
+      const column = side.picture.x.rows.indexOf(names[n] ?? '');
+      const all = column < 0 ? null : sum(row, column);
+      return all === null ? null : all / side.by;
+    };
+  };
+  return {
+    names: names.map((name) => (across === 'component' ? componentName(name) : name === layerName(name) ? `layer ${name}` : layerName(name))), // prettier-ignore
+    left: cellOf(sides[0]),
+    right: cellOf(sides[1]),
+  };
+}
+
 export function mapsOf(
-  pictures: readonly [Picture, Picture],
+  sides: readonly [MapSide, MapSide],
+  across: Across,
   rows: readonly MapRow[],
   key: ChartTable['key'],
   unit: Unit,
   names: readonly [string, string],
 ): Maps {
-  const [a, b] = [columnsOf(pictures[0]), columnsOf(pictures[1])];
-  const longest = Math.max(a.count, b.count);
-  const step = Math.max(1, Math.ceil(longest / MAX_COLUMNS));
-  const [left, right] = [meanOf(a, step), meanOf(b, step)];
-  const tokens = step * Math.max(a.tokens, b.tokens);
+  const aligned = across === 'token' ? byToken(sides) : byName(sides, across);
+  const { left, right } = aligned;
   const table = (cell: Cell): ChartTable => ({
     key,
     keys: rows.map(({ name }) => name),
     labels: rows.map(({ label }) => label),
-    series: Array.from({ length: Math.ceil(longest / step) }, (_, n): Series => ({
-      name: tokens === 1 ? `token ${n}` : `tokens ${n * tokens} – ${(n + 1) * tokens - 1}`,
+    series: aligned.names.map((name, n): Series => ({
+      name,
       unit,
-      values: rows.map(({ name }) => cell(name, n)),
+      values: rows.map((row) => cell(row.name, n)),
     })),
-  }); // prettier-ignore
-  const sides = [table(left), table(right)] as const;
-  const most = sides.flatMap(({ series }) => series.flatMap(({ values }) => values)).reduce<number>((max, value) => Math.max(max, value ?? 0), 0); // prettier-ignore
+  });
+  const both = [table(left), table(right)] as const;
+  const most = both.flatMap(({ series }) => series.flatMap(({ values }) => values)).reduce<number>((max, value) => Math.max(max, value ?? 0), 0); // prettier-ignore
   return {
-    left: { ...sides[0], most },
-    right: { ...sides[1], most },
+    left: { ...both[0], most },
+    right: { ...both[1], most },
     difference: {
       ...table((name, n) => {
         const [x, y] = [left(name, n), right(name, n)];
