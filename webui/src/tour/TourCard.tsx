@@ -3,10 +3,12 @@
 import { useEffect, useRef } from 'preact/hooks';
 import './tour.css';
 import { examplePrompts } from '../state/examples';
+import { findingsOf } from '../state/findings';
+import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { OpenExample } from '../ui/OpenExample';
-import { usePart } from '../ui/hooks';
+import { usePart, useResource } from '../ui/hooks';
 import { showStep, TOUR, type TourStep } from './steps';
 
 export function TourCard({ store }: { store: Store }) {
@@ -42,7 +44,7 @@ export function TourCard({ store }: { store: Store }) {
       {step.text.map((one) => (
         <p key={one}>{one}</p>
       ))}
-      {session ? <Live store={store} step={step} /> : <Begin store={store} />}
+      {session ? <Live store={store} session={session} step={step} /> : <Begin store={store} />}
       <p class="tour-try">
         <b>Try it:</b> {step.try}
       </p>
@@ -74,12 +76,13 @@ export function TourCard({ store }: { store: Store }) {
   );
 } // prettier-ignore
 
-function Live({ store, step }: { store: Store; step: TourStep }) {
+function Live({ store, session, step }: { store: Store; session: OpenSession; step: TourStep }) {
+  const { value: found } = useResource(findingsOf(session));
   const text = usePart(() => {
-    const session = store.open.value;
-    if (!session) return '';
+    const { live } = step;
     void session.feed.version.value;
-    return step.live(session, store);
+    if (typeof live === 'function') return live(session, store);
+    return found?.findings.find(({ topic, role }) => topic === live && role === 'main')?.text ?? '';
   });
   return text === '' ? null : <p class="tour-live">{text}</p>;
 }

@@ -1,6 +1,7 @@
 // The guided tour: its texts, and the view that each step shows. The texts are for somebody who has just
 // finished school: short sentences, and each new word is explained where it comes.
 import { formatCount, plural } from '../format';
+import type { FindingTopic } from '../net/types';
 import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
 import { withKey } from '../state/view';
@@ -12,8 +13,8 @@ export interface TourStep {
   readonly try: string; // one thing to do
   readonly panel: string; // that it shows
   readonly options: string; // of the panel
-  // A figure of the open session; empty: it has none.
-  readonly live: (session: OpenSession, store: Store) => string;
+  // A figure of the open session, or the finding of a topic; empty: it has none.
+  readonly live: FindingTopic | ((session: OpenSession, store: Store) => string);
 }
 
 const shownStep = (session: OpenSession) => {
@@ -89,7 +90,7 @@ export const TOUR: readonly TourStep[] = [
     try: 'Look at the strip at the top. Point at “repacked”: how large is it beside “file”?',
     panel: 'map',
     options: 'y:memory,x:step,v:bytes',
-    live: () => '',
+    live: 'bytes', // how much is read from the file, and how much of what is repacked
   },
   {
     id: 'memory_bound',
@@ -101,7 +102,7 @@ export const TOUR: readonly TourStep[] = [
     try: 'Point at the dot farthest to the right. How many operations does it do with each byte that it reads?',
     panel: 'analytics',
     options: 'page:roofline',
-    live: () => '',
+    live: 'speed',
   },
   {
     id: 'routing',

@@ -2,6 +2,7 @@
 // keyboard alone; it can be left and resumed.
 import { describe, expect, it } from 'vitest';
 import { formatCount } from '../../src/format';
+import type { Findings } from '../../src/net/types';
 import { TOUR } from '../../src/tour/steps';
 import { PageFixture } from './page_fixture';
 
@@ -27,6 +28,16 @@ describe('the guided tour', () => {
         .getByText(`${n + 1} of ${TOUR.length}`)
         .waitFor();
       await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe(step.title); // prettier-ignore
+      // Each step has a figure of this run.
+      await expect.poll(() => tour().locator('.tour-live').innerText()).toMatch(/\S/);
+      if (typeof step.live === 'string') {
+        const { findings } = await fixture.get<Findings>('findings');
+        const text = findings.find(
+          ({ topic, role }) => topic === step.live && role === 'main',
+        )?.text;
+        expect(text).toMatch(/\d/);
+        expect(await tour().locator('.tour-live').innerText()).toBe(text);
+      }
       // The panel that the step is about has something to show.
       const panel = page.locator(`[data-panel=${step.panel}]`);
       await panel.waitFor();
