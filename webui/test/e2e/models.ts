@@ -1,7 +1,7 @@
 // Models for the browser tests, created by the `tt` in the folder of the server's program, and a
 // model without a vocabulary.
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { glob, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -15,6 +15,20 @@ export async function makeModel(
   const file = join(folder, `${shape}.gguf`);
   await promisify(execFile)(program, ['model', shape, ...sizes, '-q', '-o', file]);
   return file;
+}
+
+// A small model of an architecture that `tt model` has no shape of, without a vocabulary: written by the
+// program of llama.cpp's tests. TT_LLAMA_ARCHS: where it is.
+export async function makeArchModel(folder: string, arch: string): Promise<string> {
+  const program = process.env.TT_LLAMA_ARCHS ?? (await installedArchs());
+  await promisify(execFile)(program, ['-a', `^${arch}$`, '-o', folder]);
+  return join(folder, `${arch}-dense.gguf`);
+}
+
+async function installedArchs(): Promise<string> {
+  for await (const program of glob('/usr/libexec/*/llama.cpp-tests/test-llama-archs'))
+    return program;
+  throw new Error('test-llama-archs of llama.cpp-tests (docker/packages.txt) is not installed');
 }
 
 const BUNDLED = new URL('../../../tracer/modelgen/bundled/pocket.gguf', import.meta.url);
