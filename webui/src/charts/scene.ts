@@ -396,6 +396,7 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
     ...grid(tx, xs?.unit ?? 'number', plot, (value) => [x(value), 'across']),
     ...grid(ty, ys?.unit ?? 'number', plot, (value) => [y(value), 'up']),
   ];
+  let guideBox: Box | undefined;
   if (table.guide) {
     // Only where it is inside the plot.
     const line = Array.from({ length: 101 }, (_, i): [number, number] => {
@@ -403,11 +404,24 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
       return [x(at), y(table.guide?.at(at) ?? 1)];
     }).filter(([, top]) => top >= plot.y && top <= plot.y + plot.h);
     shapes.push({ is: 'path', points: line, tone: MARK, dashed: true });
-    const [left = plot.x, top = plot.y] = line.at(-1) ?? [];
-    const isHigh = top < plot.y + 16;
-    shapes.push({ is: 'text', x: left - 8, y: top + (isHigh ? 28 : -10), text: table.guide.name, align: 'end', tone: TEXT }); // prettier-ignore
+    // Its name is where it covers no point: at the right end, else further to the left.
+    const name = table.guide.name;
+    const dots = rows.map(({ x: vx, y: vy }): Box => ({
+      x: x(vx) - 8,
+      y: y(vy) - 8,
+      w: 16,
+      h: 16,
+    }));
+    const places = line.map(([end, top]): Box => {
+      const w = measure(name);
+      const left = Math.max(plot.x + 4, end - 8 - w);
+      return { x: left, y: top < plot.y + 16 ? top + 21 : top - 17, w, h: 14 };
+    });
+    guideBox = places.findLast((box) => !dots.some((dot) => overlap(dot, box))) ?? places.at(-1);
+    if (guideBox)
+      shapes.push({ is: 'text', x: guideBox.x, y: guideBox.y + 7, text: name, align: 'start', tone: TEXT }); // prettier-ignore
   }
-  const named: Box[] = [];
+  const named: Box[] = guideBox ? [guideBox] : [];
   const items = rows.map(({ row, x: vx, y: vy }): Item => {
     shapes.push({ is: 'dot', x: x(vx), y: y(vy), r: 4.5, tone: series(0) });
     const text = labelOf(table, row);

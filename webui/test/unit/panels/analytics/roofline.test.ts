@@ -47,6 +47,21 @@ describe('the roofline', () => {
     const scene = roofline && sceneOf(roofline, 'points', { width: 600, height: 300 }, (text) => 6 * text.length); // prettier-ignore
     expect(scene?.shapes.some((shape) => shape.is === 'path' && shape.dashed)).toBe(true);
     expect(scene?.shapes).toContainEqual(expect.objectContaining({ is: 'text', text: 'read bandwidth of this machine' })); // prettier-ignore
+    // Its name covers no op where the plot has room: here ops are around the right end of the line.
+    if (!roofline) throw new Error('no roofline');
+    const near = [0.3, 0.5, 0.7, 1, 1.4, 2].flatMap((part) => [1, 1.2, 1.4, 1.6, 1.8].map((x) => [x, part * x * 4e9] as const)); // prettier-ignore
+    const ops = [[0.02, 1e8] as const, ...near];
+    const series = roofline.series.map((one, n) => ({ ...one, values: ops.map((op) => op[n] ?? 0) })); // prettier-ignore
+    const table = { ...roofline, keys: ops.map((_, n) => `op ${n}`), series };
+    const { shapes } = sceneOf(table, 'points', { width: 900, height: 300 }, (text) => 6 * text.length); // prettier-ignore
+    const name = shapes.find((shape) => shape.is === 'text' && shape.text === roofline.guide?.name);
+    const dots = shapes.filter((shape) => shape.is === 'dot');
+    expect(dots).toHaveLength(ops.length);
+    for (const { x, y } of dots) {
+      const w = 6 * (roofline.guide?.name.length ?? 0);
+      const [left, top] = name?.is === 'text' ? [name.align === 'end' ? name.x - w : name.x, name.y] : [NaN, NaN]; // prettier-ignore
+      expect(x + 4 < left || x - 4 > left + w || y + 4 < top - 7 || y - 4 > top + 7).toBe(true);
+    }
   });
 
   it('ranks the ops by their time above the bound, in the order of the statement', async () => {
