@@ -26,7 +26,7 @@ std::string format_bytes(double bytes) {
 }
 
 std::string format_duration(double ns) {
-  return scaled(ns, 1000, std::array{"ns", "us", "ms", "s"});
+  return scaled(ns, 1000, std::array{"ns", "µs", "ms", "s"});
 }
 
 std::string format_percent(double part, double all) {

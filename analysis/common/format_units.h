@@ -9,7 +9,7 @@ namespace tt {
 
 // "1.50 GiB", "310 KiB", "12 B": binary units, powers of 1024.
 std::string format_bytes(double bytes);
-// "1.25 s", "31.2 ms", "870 us", "90 ns".
+// "1.25 s", "31.2 ms", "870 µs", "90 ns".
 std::string format_duration(double ns);
 // "12.5 %"; "0 %" if `all` is not positive.
 std::string format_percent(double part, double all);

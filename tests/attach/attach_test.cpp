@@ -784,7 +784,7 @@ TEST_F(AttachServer, KeepsSlowRequestsOnly) {
   expect_valid(sessions()[0]);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "traces"), {}), 1) << "nothing beside";
   EXPECT_TRUE(
-      contents(folder / "err").contains("1 request kept, 2 not slower than 1.00 us per token"))
+      contents(folder / "err").contains("1 request kept, 2 not slower than 1.00 µs per token"))
       << contents(folder / "err");
 
   const Result fast =

@@ -23,7 +23,7 @@ TEST(FormatUnits, SizesAreBinary) {
 
 TEST(FormatUnits, DurationsAreDecimal) {
   for (const auto& [ns, text] : {std::pair{90.0, "90 ns"},
-                                 {999.6, "1.00 us"},
+                                 {999.6, "1.00 µs"},
                                  {31'200'000.0, "31.2 ms"},
                                  {1.25e9, "1.25 s"},
                                  {9e12, "9000 s"}})
