@@ -279,6 +279,19 @@ function timeRange(from: number, to: number): string {
   return `${(from / size).toFixed(digits ?? 9)} – ${(to / size).toFixed(digits ?? 9)} ${unit}`;
 }
 
+// The names of the rows, or of the parts of a file or a memory, that a range covers.
+export function namesIn(axis: Axis, { from, to }: Range): readonly string[] {
+  const rows = axis.names.slice(
+    Math.max(0, Math.floor(from) - axis.whole.from),
+    Math.max(0, Math.ceil(to) - axis.whole.from),
+  );
+  // A part has a short name, which is unique in its group.
+  const parts = sectionsIn(axis.parts, { from, to }).map(({ name, from: at }) =>
+    `${sectionAt(axis.groups, at)?.name ?? ''} ${name}`.trim(),
+  );
+  return axis.kind === 'rows' ? rows : [...new Set(parts)];
+}
+
 // A range as text, for the breadcrumb.
 export function rangeText(axis: Axis, { from, to }: Range): string {
   switch (axis.kind) {

@@ -137,3 +137,32 @@ describe('a click on a node', () => {
     await expect.poll(() => rowsOf(/Accesses of step 6/)).toBe(all.rows[0]?.[0]);
   });
 });
+
+describe('a range of tensors', () => {
+  const tensors = async () => {
+    const heat = await fixture.get<{ y: { rows: readonly string[] } }>('heatmap?x=step&y=tensor&value=bytes&height=2048'); // prettier-ignore
+    return ['tensor:10:34', heat.y.rows.slice(10, 34)] as const;
+  };
+  const weights = async () => {
+    const { rows } = await fixture.sql<[string, number, number]>(
+      'SELECT DISTINCT tensor_name, file_offset, file_offset + file_bytes FROM tensor WHERE file_offset IS NOT NULL ORDER BY 2',
+    );
+    const some = rows.slice(3, 16); // of two layers
+    const names = some.map(([name]) => name.replace(/^blk\.(\d+)\.(.*)\.weight$/, 'layer $1 $2'));
+    return [`file:${some[0]?.[1] ?? 0}:${some.at(-1)?.[2] ?? 0}`, names] as const;
+  };
+
+  it.each([
+    ['y:tensor,v:bytes', tensors],
+    ['y:file,x:step,v:bytes', weights],
+  ] as const)('lists the names of all in %s', async (map, make) => {
+    const session = await fixture.recorded();
+    const { page } = fixture;
+    const [range, expected] = await make();
+    await fixture.show(session, 'full=map', `p.map=${map}`, `r=step:4:8,${range}`);
+    await page.getByRole('button', { name: `${expected.length} tensors`, exact: true }).click();
+    const names = page.getByRole('list', { name: 'Names in the range' });
+    expect(await names.locator('li').allInnerTexts()).toEqual(expected);
+    expect(await fixture.axeViolations()).toEqual([]);
+  });
+});

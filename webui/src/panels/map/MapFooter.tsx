@@ -2,7 +2,8 @@
 // strip when zoomed, and the zoom buttons.
 import { useComputed, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { rangeText } from '../../plane/axis';
+import { plural } from '../../format';
+import { namesIn, rangeText, type Axis } from '../../plane/axis';
 import { fullX, isWholeCamera } from '../../plane/layout';
 import type { Plane } from '../../plane/plane';
 import { columnSums, pixelStart } from '../../plane/raster';
@@ -12,6 +13,7 @@ import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import type { AxisRange } from '../../state/view';
 import { IconButton } from '../../ui/Button';
+import { Menu } from '../../ui/Menu';
 import { usePart } from '../../ui/hooks';
 import { ZoomButtons } from '../../ui/ZoomButtons';
 import type { MapModel } from './map_model';
@@ -131,16 +133,19 @@ function RangeChip({ store, model, plane }: Pick<Props, 'store' | 'model' | 'pla
   const range = dragged ? rangeOf(dragged, model.options.value) : selected;
   const scene = model.scene.value;
   if (!range) return <span>Drag over the map to select a range.</span>;
-  const text = (part: AxisRange): string => {
-    const axis = [scene?.x, ...(scene?.tracks ?? []).map(({ y }) => y)].find(
+  const axisOfPart = (part: AxisRange): Axis | undefined =>
+    [scene?.x, ...(scene?.tracks ?? []).map(({ y }) => y)].find(
       (one) => one && (one.name === axisName(part.axis) || one.kind === part.axis),
     );
+  const text = (part: AxisRange): string => {
+    const axis = axisOfPart(part);
     return axis ? rangeText(axis, part) : `${axisName(part.axis)} ${part.from} – ${part.to - 1}`;
   };
   const parts = [range.x, range.y].flatMap((part) => (part ? [text(part)] : []));
   return (
     <span class="range-chip">
       <b>{parts.join(' × ')}</b>
+      {!dragged && range.y && <Names axis={axisOfPart(range.y)} range={range.y} />}
       {!dragged && (
         <IconButton
           icon="close"
@@ -152,6 +157,24 @@ function RangeChip({ store, model, plane }: Pick<Props, 'store' | 'model' | 'pla
         />
       )}
     </span>
+  );
+}
+
+const ENDS = 2; // rows, whose names are in the text
+
+// All names of a range of which the text has the first and the last one. Numbers need no list.
+function Names({ axis, range }: { axis: Axis | undefined; range: AxisRange }) {
+  const names = axis ? namesIn(axis, range).filter((name) => !/^\d+$/.test(name)) : [];
+  if (!axis || names.length <= ENDS) return null;
+  const noun = axis.kind === 'bytes' ? 'tensor' : axis.name;
+  return (
+    <Menu label={plural(names.length, noun)} title="The names of all that is in the range">
+      <ol class="range-names mono" tabIndex={0} aria-label="Names in the range">
+        {names.map((name) => (
+          <li key={name}>{name}</li>
+        ))}
+      </ol>
+    </Menu>
   );
 }
 
