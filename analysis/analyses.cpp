@@ -11,6 +11,7 @@
 #include "analysis/aggregate/axis_words.h"
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/totals.h"
+#include "analysis/attention/captured_attention.h"
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
 #include "analysis/common/rebuilt.h"
@@ -444,6 +445,39 @@ Analysis heads_row() {
       });
 }
 
+Analysis attention_row() {
+  return on_session(
+      {.name = "attention",
+       .path = "attention",
+       .summary = "Which tokens each attention head looks at, from captured attention weights: "
+                  "entropy, distance, the first and the previous token, induction",
+       .answer = "One row per head",
+       .cost = Cost::AllSteps,
+       .needs = "heads",
+       .missing = [](const SessionInfo&) { return std::string(kNoCapturedAttention); }},
+      Parameters<NoQuery>(),
+      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
+        return attention_table(reader, keep_going);
+      });
+}
+
+Analysis attention_weights_row() {
+  return on_session(
+      {.name = "attention-weights",
+       .path = "attention/weights",
+       .summary = "Captured attention weights: of each head and token, the weight of every token",
+       .answer = "One page of heads and tokens",
+       .cost = Cost::AllSteps},
+      Parameters<TokenAttentionQuery>()
+          .number("layer", "only this layer", &TokenAttentionQuery::layer,
+                  std::numeric_limits<std::int32_t>::max())
+          .number("head", "only this head", &TokenAttentionQuery::head, UINT32_MAX)
+          .number("token", "only what this token looks at", &TokenAttentionQuery::token, UINT32_MAX)
+          .page(&TokenAttentionQuery::page),
+      [](const SessionReader& reader, const TokenAttentionQuery& query,
+         const ContinueCheck& keep_going) { return token_attention(reader, query, keep_going); });
+}
+
 Analysis kv_row() {
   struct Asked {
     PageRange page{};
@@ -652,12 +686,26 @@ Analysis with_missing(Analysis row) {
 
 std::vector<Analysis> all_rows() {
   std::vector<Analysis> rows = {
-      breakdown_row(),    comparison_row(),     compression_row(),
-      conditions_row(),   determinism_row(),    expert_caches_row(),
-      expert_layer_row(), expert_pinning_row(), expert_tokens_row(),
-      experts_row(),      heads_row(),          hot_row(),
-      kv_row(),           pattern_row(),        residency_row(),
-      reuse_row(),        sequentiality_row(),  totals_row(),
+      attention_row(),
+      attention_weights_row(),
+      breakdown_row(),
+      comparison_row(),
+      compression_row(),
+      conditions_row(),
+      determinism_row(),
+      expert_caches_row(),
+      expert_layer_row(),
+      expert_pinning_row(),
+      expert_tokens_row(),
+      experts_row(),
+      heads_row(),
+      hot_row(),
+      kv_row(),
+      pattern_row(),
+      residency_row(),
+      reuse_row(),
+      sequentiality_row(),
+      totals_row(),
   };
   for (Analysis& row : rows)
     if (*row.needs != 0) row = with_missing(std::move(row));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/common/op_info.h"
+#include "analysis/tables/value_summary.h"
 
 namespace tt {
 
@@ -18,9 +19,7 @@ namespace {
 struct StepOutputs {
   StepValues values;
   std::shared_ptr<const GraphTemplate> graph;  // null: no outputs
-  const std::string& name(const OutputValues& output) const {
-    return graph->tensor(graph->node(graph->op(output.op).last()).output).name;
-  }
+  std::string name(const OutputValues& output) const { return value_name(*graph, output); }
 };
 
 std::expected<StepOutputs, TraceError> with_graph(const SessionReader& reader,

@@ -24,11 +24,6 @@ struct ValueRow {
   const NamedGraph* named = nullptr;
   const OutputValues* output = nullptr;
   ValueSummary summary;
-
-  std::string_view name() const {
-    const GraphTemplate& graph = named->graph();
-    return named->tensors[graph.node(graph.op(output->op).last()).output.v];
-  }
 };
 using R = const ValueRow&;
 
@@ -61,7 +56,9 @@ constexpr std::array kColumns = {
     Column<ValueRow>{
         "op_layer_id", "INTEGER",
         [](R r, Output& o) { o.id(r.named->graph().op(r.output->op).layer, kNoLayer); }, Rows},
-    Column<ValueRow>{"tensor_name", "TEXT", [](R r, Output& o) { o.text(r.name()); }, Rows},
+    Column<ValueRow>{"tensor_name", "TEXT",
+                     [](R r, Output& o) { o.text_copy(value_name(r.named->graph(), *r.output)); },
+                     Rows},
     Column<ValueRow>{"ne0", "INTEGER", [](R r, Output& o) { o.count(r.output->ne[0]); }},
     Column<ValueRow>{"ne1", "INTEGER", [](R r, Output& o) { o.count(r.output->ne[1]); }},
     Column<ValueRow>{"ne2", "INTEGER", [](R r, Output& o) { o.count(r.output->ne[2]); }},

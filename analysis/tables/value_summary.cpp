@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <format>
 
 namespace tt {
 
@@ -32,6 +33,12 @@ ValueSummary summary_of(std::span<const float> values) {
       deviations += (double{value} - summary.mean) * (double{value} - summary.mean);
   summary.std = std::sqrt(deviations / n);
   return summary;
+}
+
+std::string value_name(const GraphTemplate& graph, const OutputValues& values) {
+  const Op& op = graph.op(values.op);
+  if (values.of == ValuesOf::Output) return graph.tensor(graph.node(op.last()).output).name;
+  return op.layer == kNoLayer ? "attention" : std::format("attention-{}", op.layer.v);
 }
 
 }  // namespace tt

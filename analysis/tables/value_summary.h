@@ -3,6 +3,10 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+
+#include "tracer/format/model/graph_template.h"
+#include "tracer/format/model/step.h"
 
 namespace tt {
 
@@ -13,5 +17,9 @@ struct ValueSummary {
   std::uint64_t finite = 0, nan = 0, inf = 0;
 };
 ValueSummary summary_of(std::span<const float> values);
+
+// What captured values are called: as the output, "l_out-3", or "attention-3" for the attention
+// weights of layer 3, with and without flash attention.
+std::string value_name(const GraphTemplate& graph, const OutputValues& values);
 
 }  // namespace tt

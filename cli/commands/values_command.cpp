@@ -67,14 +67,16 @@ std::expected<Captured, TraceError> captured_outputs(const SessionReader& reader
     }
     for (const OutputValues& output : of.outputs) {
       const Op& op = (*graph)->op(output.op);
-      const std::string& tensor = (*graph)->tensor((*graph)->node(op.last()).output).name;
+      const std::string tensor = value_name(**graph, output);
       if (options.output && tensor != *options.output) continue;
       captured.outputs.push_back(
           {.step = of.step,
            .operation = op_name(**graph, op),
            .tensor = tensor,
-           .values = options.output ? output
-                                    : OutputValues{.op = output.op, .ne = output.ne, .values = {}},
+           .values =
+               options.output
+                   ? output
+                   : OutputValues{.op = output.op, .of = output.of, .ne = output.ne, .values = {}},
            .summary = summary_of(output.values)});
     }
     return true;

@@ -90,6 +90,39 @@ TEST_F(ValuesCommand, ListsPrintsAndExportsTheSameValues) {
       run_tt(folder_, "values a.ttrace").out.contains("6 outputs captured, 12 not captured"));
 }
 
+TEST_F(ValuesCommand, AttentionHasOneNameWithAndWithoutFlashAttention) {
+  record("a1", "attention@L1-2", "--flash-attn on");
+  record("a2", "attention@L1-2", "--flash-attn off");
+  const json outputs = run_json(folder_, "values a1.ttrace")["outputs"];
+  ASSERT_EQ(outputs.size(), 6U) << "three steps, two layers";
+  EXPECT_EQ(outputs[0]["tensor_name"], "attention-1");
+  EXPECT_EQ(outputs[0]["operation_type"], "FLASH_ATTN_EXT");
+  EXPECT_EQ(run_json(folder_, "values a2.ttrace")["outputs"][0]["operation_type"], "SOFT_MAX");
+  const Result same = run_tt(folder_, "compare --values a1.ttrace a2.ttrace --tolerance 0.001");
+  EXPECT_EQ(same.code, 0) << same.out;
+
+  const json heads = run_json(folder_, "analyze attention a1.ttrace")["heads"];
+  ASSERT_EQ(heads.size(), 16U) << "two layers, 8 heads";
+  const json rows = run_json(folder_, "analyze attention-weights a1.ttrace layer=2 head=7 token=3");
+  ASSERT_EQ(rows["total"], 1U);
+  // The same from all values: the cache was empty, so its first cells have the first tokens.
+  const json whole = run_json(folder_, "values a1.ttrace --op attention-2 --step 0")["outputs"][0];
+  const auto shape = whole["shape"].get<std::vector<std::size_t>>();
+  ASSERT_EQ(shape[2], 8U);
+  const json& weights = rows["rows"][0]["weights"];
+  ASSERT_GE(weights.size(), 4U);
+  double sum = 0;
+  for (std::size_t token = 0; token < weights.size(); ++token) {
+    EXPECT_EQ(weights[token].get<float>(),
+              whole["values"][(7 * shape[1] + 3) * shape[0] + token].get<float>());
+    sum += weights[token].get<double>();
+  }
+  EXPECT_NEAR(sum, 1, 1e-5);
+  const Result none = run_tt(folder_, "analyze attention a.ttrace");
+  EXPECT_EQ(none.code, 1);
+  EXPECT_TRUE(none.err.contains("Record with --capture attention")) << none.err;
+}
+
 TEST_F(ValuesCommand, SaysWhyThereIsNothingToShow) {
   const auto says = [&](const std::string& arguments) {
     const Result result = run_tt(folder_, arguments);

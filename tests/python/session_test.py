@@ -124,7 +124,9 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(path.read_bytes(), before)
 
     def test_captured_values_are_those_of_tt_values(self) -> None:
-        path = sessions.session("small", "--capture", ".*@S0-1", tokens=3)
+        path = sessions.session(
+            "small", "--capture", ".*@S0-1", "--capture", "attention@S1", tokens=3
+        )
         shown = json.loads(sessions.run("values", path, "--json"))["outputs"]
         with tt.open(path) as session:
             found = list(session.values())
@@ -133,6 +135,9 @@ class SessionTest(unittest.TestCase):
                 [(of["step"], of["op"], of["tensor_name"]) for of in shown],
             )
             self.assertGreater(len(found), 50)
+            (of,) = session.values("attention-0")
+            self.assertEqual(of[0], 1)
+            self.assertAlmostEqual(float(of[3].sum()), of[3].shape[0], places=4)  # 1 per head
             (_, _, _, values), *_ = session.values("l_out-0", range(0, 1))
             npy = sessions.folder() / "l_out.npy"
             chosen = ("--op", "l_out-0", "--step", 0)

@@ -161,7 +161,8 @@ std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
   llama_memory_t memory = llama_get_memory(engine_.context.get());
   auto& held = engine_.cached_tokens;
   std::size_t common = 0;
-  if (request_.reuse_prefix && !engine_.facts.has_encoder) {
+  const bool reuse = request_.reuse_prefix && (capture_ == nullptr || !capture_->needs_all_keys());
+  if (reuse && !engine_.facts.has_encoder) {
     if (recorder_ != nullptr && !held.empty()) result_.cached = compare_with_memory(tokens);
     common = std::min(common_tokens(held, tokens), tokens.size() - 1);
   }

@@ -463,14 +463,15 @@ void Probe::learn_range(std::int64_t now_ns) {
     const auto end = static_cast<std::uint32_t>(spans_.size());
     for (std::uint32_t op = first; op < end; ++op) {
       const ggml_tensor& of = output(spans_[op]);
-      const Wanted wanted = wanted_of(of.name);
+      const Wanted wanted =
+          wanted_of(ggml_op_name(of.op), of.name, of.src[1] == nullptr ? "" : of.src[1]->name);
       bool intact = true;
       for (std::uint32_t later = op + 1; intact && later < end; ++later)
         intact = !share_bytes(of, output(spans_[later]));
       if (intact)
         take_values(op, of, wanted);
-      else if (wanted.values)
-        ++buffer_->values.not_captured;
+      else
+        buffer_->values.not_captured += std::uint64_t{wanted.values} + wanted.attention;
     }
   }
   range_first_span_ = static_cast<std::uint32_t>(spans_.size());
@@ -551,10 +552,12 @@ void Probe::add_learned() {
 
 // ---------------------------------------------------------------- values
 
-Probe::Wanted Probe::wanted_of(const std::string& name) const {
+Probe::Wanted Probe::wanted_of(std::string_view operation, const std::string& name,
+                               const std::string& second) const {
   const auto& [exact, stats_filter, capture, epoch] = mode_options_;
   return {.stats = stats_filter != nullptr && stats_filter->matches_name(name),
-          .values = capture != nullptr && capture->wants(name)};
+          .values = capture != nullptr && capture->wants(name),
+          .attention = capture != nullptr && capture->wants_attention(operation, name, second)};
 }
 
 // Matches names once per graph, pattern and set of rules, not in every step.
@@ -575,7 +578,10 @@ void Probe::prepare_values() {
   const GraphTemplate& graph = instance_->graph()->graph;
   for (const Op& op : graph.ops) {
     if (cancel_requested()) return;
-    wanted_[op.last().v] = wanted_of(graph.tensor(graph.node(op.last()).output).name);
+    const Node& node = graph.node(op.last());
+    const bool has_second = node.src.size() > 1 && node.src[1] != kNoTensor;
+    wanted_[op.last().v] = wanted_of(node.op, graph.tensor(node.output).name,
+                                     has_second ? graph.tensor(node.src[1]).name : "");
   }
   hidden_outputs_ = hidden_outputs(graph);
 }
@@ -592,7 +598,9 @@ std::uint64_t Probe::hidden_outputs(const GraphTemplate& graph) const {
 }
 
 void Probe::take_values(std::uint32_t op, const ggml_tensor& output, Wanted wanted) {
-  if (wanted.values) mode_options_.capture->take(OpId{op}, output, buffer_->values);
+  ValueCapture* const capture = mode_options_.capture.get();
+  if (wanted.values) capture->take(OpId{op}, ValuesOf::Output, output, buffer_->values);
+  if (wanted.attention) capture->take(OpId{op}, ValuesOf::Attention, output, buffer_->values);
   if (!wanted.stats || buffer_->stats.size() == buffer_->stats.capacity()) return;
   if (auto stats = value_stats(output, stats_scratch_)) {
     stats->op = OpId{op};

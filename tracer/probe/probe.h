@@ -23,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tracer/probe/ggml_graph.h"
@@ -83,10 +84,12 @@ class Probe {
   enum class Mode : std::uint8_t { Idle, Matching, Following, Learning };
   // What is read of the output of an op's last node when the op has run.
   struct Wanted {
-    bool stats = false, values = false;
-    bool any() const { return stats || values; }
+    bool stats = false, values = false, attention = false;
+    bool any() const { return stats || values || attention; }
   };
-  Wanted wanted_of(const std::string& name) const;
+  // `second`: the name of the second source; empty: there is none.
+  Wanted wanted_of(std::string_view operation, const std::string& name,
+                   const std::string& second) const;
 
   static bool on_eval(ggml_tensor* tensor, bool ask, void* self);
   static bool on_tick(void* self);

@@ -9,6 +9,7 @@
 
 #include "tracer/format/file/blob_codec.h"
 #include "tracer/format/names/names.h"
+#include "tracer/probe/attention_weights.h"
 #include "tracer/probe/tensor_rows.h"
 #include "tracer/request/request_bounds.h"
 
@@ -51,6 +52,7 @@ std::expected<CaptureRule, std::string> CaptureRule::parse(const std::string& te
     return std::unexpected(
         std::format("The pattern of the capture \"{}\" {}", text, pattern.error()));
   CaptureRule rule(*std::move(pattern));
+  rule.attention_ = std::string_view(text).substr(0, at) == "attention";
   std::string seen;
   for (std::size_t mark = at; mark != std::string::npos;) {
     const std::size_t next = text.find('@', mark + 1);
@@ -103,12 +105,23 @@ bool CaptureRule::wants_step(const Step& step) const {
   return steps_.contains(step.id.v) && first <= tokens_.last && end > tokens_.first;
 }
 
+bool CaptureRule::in_layers(const std::string& name) const {
+  if (!layers_) return true;
+  const LayerId layer = layer_of(name);
+  return layer != kNoLayer && layers_->contains(static_cast<std::uint64_t>(layer.v));
+}
+
 bool CaptureRule::wants_output(const std::string& name) const {
-  if (layers_) {
-    const LayerId layer = layer_of(name);
-    if (layer == kNoLayer || !layers_->contains(static_cast<std::uint64_t>(layer.v))) return false;
-  }
-  return pattern_.matches_name(name);
+  return !attention_ && in_layers(name) && pattern_.matches_name(name);
+}
+
+// Without flash attention the weights are an output; routers have other outputs of SOFT_MAX.
+// FLASH_ATTN_EXT has no name with a layer, its keys have.
+bool CaptureRule::wants_attention(std::string_view operation, const std::string& name,
+                                  const std::string& keys) const {
+  if (!attention_) return false;
+  if (operation == "FLASH_ATTN_EXT") return in_layers(keys);
+  return operation == "SOFT_MAX" && name.starts_with("kq_soft_max") && in_layers(name);
 }
 
 // ---------------------------------------------------------------- capture
@@ -128,22 +141,42 @@ bool ValueCapture::wants(const std::string& name) const {
   return false;
 }
 
-void ValueCapture::take(OpId op, const ggml_tensor& output, StepValues& values) {
-  const auto n = static_cast<std::size_t>(ggml_nelements(&output));
+bool ValueCapture::wants_attention(std::string_view operation, const std::string& name,
+                                   const std::string& keys) const {
+  for (std::size_t i = 0; i < rules_.size(); ++i)
+    if (active_[i] && rules_[i].wants_attention(operation, name, keys)) return true;
+  return false;
+}
+
+bool ValueCapture::needs_all_keys() const {
+  return std::ranges::any_of(rules_, &CaptureRule::is_attention);
+}
+
+void ValueCapture::take(OpId op, ValuesOf of, const ggml_tensor& output, StepValues& values) {
+  const bool flash = of == ValuesOf::Attention && output.op == GGML_OP_FLASH_ATTN_EXT;
+  OutputValues captured{.op = op, .of = of, .ne = {}, .values = {}};
+  if (flash)
+    captured.ne = attention_shape(output);
+  else
+    std::ranges::copy(output.ne, captured.ne.begin());
+  std::size_t n = 1;
+  for (const std::uint64_t ne : captured.ne) n *= static_cast<std::size_t>(ne);
   const bool fits = n <= step_values_left_ && n * sizeof(float) <= bytes_left_ &&
                     values.outputs.size() < kMaxCapturedOutputs;
-  if (!fits || !has_readable_rows(output)) {
+  if (!fits || !(flash ? has_readable_attention(output) : has_readable_rows(output))) {
     ++values.not_captured;
     return;
   }
   step_values_left_ -= n;
   bytes_left_ -= n * sizeof(float);
-  OutputValues captured{.op = op, .ne = {}, .values = {}};
-  std::ranges::copy(output.ne, captured.ne.begin());
-  captured.values.reserve(n);
-  for_each_row(output, scratch_, [&](std::span<const float> row) {
-    captured.values.insert(captured.values.end(), row.begin(), row.end());
-  });
+  if (flash) {
+    captured.values = attention_weights(output, scratch_);
+  } else {
+    captured.values.reserve(n);
+    for_each_row(output, scratch_, [&](std::span<const float> row) {
+      captured.values.insert(captured.values.end(), row.begin(), row.end());
+    });
+  }
   values.outputs.push_back(std::move(captured));
 }
 

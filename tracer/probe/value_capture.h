@@ -21,13 +21,17 @@ namespace tt {
 
 // PATTERN[@L<layers>][@T<tokens>][@S<steps>]: outputs whose name matches (NamePattern), of ops in
 // these layers, in steps that evaluate one of these tokens, in these steps. A range is N, N-M or
-// N- (to the end), from 0.
+// N- (to the end), from 0. The pattern `attention` is a word: the attention weights of each layer.
 class CaptureRule {
  public:
   // The error text is a sentence about `text`.
   static std::expected<CaptureRule, std::string> parse(const std::string& text);
   bool wants_step(const Step& step) const;
   bool wants_output(const std::string& name) const;
+  // `operation`: ggml's, "SOFT_MAX". `keys`: the name of its second source.
+  bool wants_attention(std::string_view operation, const std::string& name,
+                       const std::string& keys) const;
+  bool is_attention() const { return attention_; }
 
  private:
   struct Range {
@@ -37,7 +41,10 @@ class CaptureRule {
   static std::optional<Range> parse_range(std::string_view text);
   explicit CaptureRule(NamePattern pattern) : pattern_(std::move(pattern)) {}
 
+  bool in_layers(const std::string& name) const;
+
   NamePattern pattern_;  // in tensor names
+  bool attention_ = false;
   std::optional<Range> layers_;
   Range tokens_, steps_;
 };
@@ -57,11 +64,16 @@ class ValueCapture {
   // Those of the rules that want the step: a step with the same set wants the same outputs.
   const std::vector<bool>& active() const { return active_; }
   bool wants(const std::string& name) const;
+  bool wants_attention(std::string_view operation, const std::string& name,
+                       const std::string& keys) const;
+  // Whether a rule wants attention weights: their keys must be those of tokens of the session, so
+  // that no prefix of the prompt may be reused.
+  bool needs_all_keys() const;
   std::uint64_t bytes_left() const { return bytes_left_; }
 
   // Adds the output of `op`, which is complete and not yet overwritten, to `values`, whose outputs
   // are of earlier ops. Counts it as not captured if it does not fit or cannot be read as numbers.
-  void take(OpId op, const ggml_tensor& output, StepValues& values);
+  void take(OpId op, ValuesOf of, const ggml_tensor& output, StepValues& values);
 
  private:
   std::vector<CaptureRule> rules_;

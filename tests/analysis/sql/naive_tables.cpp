@@ -560,7 +560,10 @@ Lines naive_values(const SessionContents& all) {
       const Op& op = graph.ops[output.op.v];
       Line line;
       line.u64(of.step.v).u64(output.op.v).text(op_name(graph, op)).layer(op.layer);
-      line.text(graph.tensor(graph.node(op.last()).output).name);
+      const std::string attention =
+          op.layer == kNoLayer ? "attention" : std::format("attention-{}", op.layer.v);
+      line.text(output.of == ValuesOf::Attention ? attention
+                                                 : graph.tensor(graph.node(op.last()).output).name);
       for (const std::uint64_t ne : output.ne) line.u64(ne);
       const NaiveSums sums = naive_sums(output.values);
       const auto n = static_cast<double>(sums.n);

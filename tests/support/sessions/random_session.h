@@ -187,7 +187,12 @@ inline StepValues random_values(Dice& dice, StepId step, std::size_t ops) {
     std::uint64_t n = 1;
     for (std::uint64_t& ne : output.ne) n *= ne = dice.one_in(20) ? 0 : 1 + dice.below(4);
     for (; n > 0; --n) output.values.push_back(dice.any_float());
-    of.outputs.push_back(std::move(output));
+    if (dice.one_in(4)) output.of = ValuesOf::Attention;
+    of.outputs.push_back(output);
+    if (output.of == ValuesOf::Output && dice.one_in(4)) {
+      output.of = ValuesOf::Attention;
+      of.outputs.push_back(std::move(output));
+    }
   }
   return of;
 }

@@ -510,6 +510,15 @@ std::optional<std::size_t> elements(const OutputValues& output) {
   return n;
 }
 
+// The first number of an output in the blob.
+constexpr unsigned kValuesOfShift = 32;
+std::uint64_t key_of(const OutputValues& output) {
+  return std::uint64_t{std::to_underlying(output.of)} << kValuesOfShift | output.op.v;
+}
+bool in_order(const OutputValues& before, const OutputValues& output) {
+  return std::pair(before.op, before.of) < std::pair(output.op, output.of);
+}
+
 }  // namespace
 
 std::expected<Blob, DecodeError> pack_values(std::span<const OutputValues> outputs) {
@@ -523,12 +532,12 @@ std::expected<Blob, DecodeError> pack_values(std::span<const OutputValues> outpu
   for (const OutputValues& output : outputs) {
     if (elements(output) != output.values.size())
       return invalid("values that do not fit the shape");
-    if (before != nullptr && output.op.v <= before->op.v)
+    if (before != nullptr && !in_order(*before, output))
       return invalid("ops that are not in order");
     before = &output;
     all += output.values.size();
     if (all > kMaxCapturedValues) return invalid("more captured values than the format allows");
-    out.varint(output.op.v);
+    out.varint(key_of(output));
     for (const std::uint64_t ne : output.ne) out.varint(ne);
     out.append(std::as_bytes(std::span(output.values)));
   }
@@ -546,8 +555,11 @@ std::expected<std::vector<OutputValues>, DecodeError> unpack_values(
   std::size_t left = kMaxCapturedValues;
   const OutputValues* before = nullptr;
   for (OutputValues& output : outputs) {
-    output.op.v = in.varint32();
-    if (before != nullptr && output.op.v <= before->op.v) in.fail("ops that are not in order");
+    const std::uint64_t key = in.varint(), of = key >> kValuesOfShift;
+    if (of > std::to_underlying(ValuesOf::Attention)) in.fail("an unknown kind of values");
+    output.op.v = static_cast<std::uint32_t>(key);
+    output.of = static_cast<ValuesOf>(of);
+    if (before != nullptr && !in_order(*before, output)) in.fail("ops that are not in order");
     before = &output;
     for (std::uint64_t& ne : output.ne) ne = in.varint();
     const auto count = elements(output);

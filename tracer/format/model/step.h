@@ -191,9 +191,14 @@ struct StepResidency {
   friend bool operator==(const StepResidency&, const StepResidency&) = default;
 };
 
+// What OutputValues has of an op: its output, or the attention weights, which FLASH_ATTN_EXT
+// computes and does not put out (ne: keys, queries, heads, streams).
+enum class ValuesOf : std::uint8_t { Output, Attention };
+
 // The values of an op's output, as the op had computed it.
 struct OutputValues {
   OpId op;
+  ValuesOf of = ValuesOf::Output;
   std::array<std::uint64_t, 4> ne{};  // elements per dimension
   std::vector<float> values;  // of all elements, in the order of the dimensions: ne[0] first
   friend bool operator==(const OutputValues&, const OutputValues&) = default;
@@ -203,7 +208,7 @@ struct OutputValues {
 struct StepValues {
   StepId step;
   std::uint64_t not_captured = 0;     // outputs that were asked for and did not fit
-  std::vector<OutputValues> outputs;  // by op, which has at most one
+  std::vector<OutputValues> outputs;  // by op and `of`, each at most once
   friend bool operator==(const StepValues&, const StepValues&) = default;
 };
 

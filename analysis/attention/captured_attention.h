@@ -1,0 +1,61 @@
+// Which tokens attention heads look at, from captured attention weights (docs/values.md, `tt record
+// --capture attention`). Pure functions, any thread.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <vector>
+
+#include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+
+// The weights of one head for one token (the query), by token (the keys). Their sum is less than 1
+// if the model has attention sinks. Tokens without a weight, outside a sliding window, have 0.
+struct TokenAttention {
+  LayerId layer;
+  std::uint32_t head = 0, token = 0;
+  std::vector<float> weights;  // of tokens 0, 1, ... up to the last one that has a key
+};
+
+struct TokenAttentionQuery {
+  std::optional<std::uint32_t> layer{}, head{}, token{};  // nullopt: all
+  PageRange page;
+};
+
+// In the order of steps, layers, heads and tokens.
+std::expected<Page<TokenAttention>, TraceError> token_attention(
+    const SessionReader& reader, const TokenAttentionQuery& query,
+    const ContinueCheck& keep_going = never_cancel);
+
+const Fields<Page<TokenAttention>>& fields_of(const Page<TokenAttention>*);
+
+// Means over the captured tokens except token 0, which has only itself to look at.
+struct HeadAttention {
+  LayerId layer;
+  std::uint32_t head = 0;
+  std::uint64_t tokens = 0;
+  double entropy = 0;                                       // bits
+  double distance = 0;                                      // tokens
+  double first = 0, previous = 0, self = 0, elsewhere = 0;  // weights
+  std::optional<double> induction;  // nullopt: no token is the same as an earlier one
+};
+
+struct AttentionTable {
+  std::vector<HeadAttention> heads;  // by layer and head
+};
+
+std::expected<AttentionTable, TraceError> attention_table(
+    const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
+
+const Fields<AttentionTable>& fields_of(const AttentionTable*);
+
+// For a session without captured attention.
+inline constexpr const char* kNoCapturedAttention =
+    "The session has no attention weights. Record with --capture attention, or \"capture\": "
+    "[\"attention\"] in the request.";
+
+}  // namespace tt
