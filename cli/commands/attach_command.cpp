@@ -104,7 +104,7 @@ std::optional<std::int64_t> parse_rule(std::string_view text) {
   const std::size_t unit_at = std::min(text.size(), text.find_first_not_of("0123456789."));
   const std::string_view unit = text.substr(unit_at);
   const auto number = parse_number<double>(text.substr(0, unit_at));
-  const double ns = unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 0;
+  const double ns = unit == "us" || unit == "µs" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 0;
   constexpr double kMaxNs = 3600e9;
   if (!number || *number * ns <= 0 || *number * ns > kMaxNs) return std::nullopt;
   return static_cast<std::int64_t>(*number * ns);

@@ -775,7 +775,7 @@ TEST_F(AttachServer, StopsAfterRequests) {
 // An answer of one token has no generated token that was evaluated.
 TEST_F(AttachServer, KeepsSlowRequestsOnly) {
   make_model("small");
-  start("-np 1 -c 512", "--when 'slower-than 1us/token'");
+  start("-np 1 -c 512", "--when 'slower-than 1µs/token'");
   for (const int tokens : {1, 4, 1})
     ask(completion(port_, std::format("{} boats", tokens), tokens));
   stop();
