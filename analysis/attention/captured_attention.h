@@ -55,7 +55,7 @@ const Fields<AttentionTable>& fields_of(const AttentionTable*);
 
 // For a session without captured attention.
 inline constexpr const char* kNoCapturedAttention =
-    "The session has no attention weights. Record with --capture attention, or \"capture\": "
-    "[\"attention\"] in the request.";
+    "The session has no attention weights. Record with --capture attention, \"capture\": "
+    "[\"attention\"] in the request, or the setting Attention weights of the page.";
 
 }  // namespace tt

@@ -35,6 +35,7 @@ export interface Series {
   readonly unit: Unit;
   readonly values: readonly (number | null)[];
   readonly pick?: Pick; // what a click on a part of this series selects, instead of the key
+  readonly picks?: readonly Pick[]; // the same, by row
 }
 
 // A further column of the table, of words.
@@ -70,7 +71,9 @@ export const labelOf = (table: ChartTable, row: number): string =>
   (table.key.of === 'bytes' ? formatBytes(Number(table.keys[row])) : String(table.keys[row] ?? ''));
 
 export const pickOf = (table: ChartTable, row: number, series: number | null): Pick =>
-  (series === null ? undefined : table.series[series]?.pick) ??
+  (series === null
+    ? undefined
+    : (table.series[series]?.picks?.[row] ?? table.series[series]?.pick)) ??
   table.picks?.[row] ?? { of: table.key.of, name: String(table.keys[row] ?? '') };
 
 export const isEmpty = ({ keys, series }: ChartTable): boolean =>

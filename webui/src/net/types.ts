@@ -403,6 +403,29 @@ export const heads = object<Heads>({
     }),
   ),
 });
+export type HeadAttention = Schemas['HeadAttention'];
+export const attention = object<{ readonly heads: readonly HeadAttention[] }>({
+  heads: list(
+    object<HeadAttention>({
+      head: num,
+      tokens: num,
+      entropy: num,
+      distance: num,
+      first: num,
+      previous: num,
+      self: num,
+      elsewhere: num,
+    }),
+  ),
+});
+export type TokenAttention = Schemas['TokenAttention'];
+export const attentionWeights = object<{
+  readonly total: number;
+  readonly rows: readonly TokenAttention[];
+}>({
+  total: num,
+  rows: list(object<TokenAttention>({ head: num, token: num, weights: list(num) })),
+});
 export type Kv = { readonly total: number; readonly steps: readonly KvStep[] };
 export const kv = object<Kv>({
   total: num,

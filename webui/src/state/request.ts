@@ -68,6 +68,10 @@ function moreSampling(text: string): Result<object, string> {
   }
 }
 
+// Recordings of the level minimal have no values.
+export const capturesAttention = ({ attention, level }: Settings): boolean =>
+  attention && (level === 'detailed' || level === 'verbose');
+
 export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRequest, string> {
   const seed = settings.seed.trim();
   if (seed !== '' && !wholeNumber.test(seed)) {
@@ -97,6 +101,7 @@ export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRe
     timing: settings.timing,
     ...(settings.minorFaults ? { minor_faults: true } : {}),
     ...(settings.residency ? { residency_interval_ms: RESIDENCY_INTERVAL_MS } : {}),
+    ...(capturesAttention(settings) ? { capture: ['attention'] } : {}),
     ...(settings.level === 'verbose' && settings.statsPattern !== ''
       ? { stats_pattern: settings.statsPattern }
       : {}),

@@ -28,6 +28,7 @@ export interface Settings {
   readonly timing: TimingMode;
   readonly minorFaults: boolean; // record each minor page fault, too
   readonly residency: boolean; // record what of the model is in memory
+  readonly attention: boolean; // capture the attention weights
   readonly statsPattern: string; // empty: the server's default
 }
 
@@ -56,6 +57,7 @@ export const defaultSettings: Settings = {
   timing: 'fast',
   minorFaults: false,
   residency: false,
+  attention: false,
   statsPattern: '',
 };
 

@@ -1,5 +1,6 @@
 // The session in charts, by page.
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import '../../charts/charts.css';
 import './analytics.css';
 import { plural } from '../../format';
@@ -11,6 +12,7 @@ import type { SessionProps } from '../panel';
 import { CHARTS } from './all_charts';
 import { ChartCard } from './ChartCard';
 import { decodeAnalytics, encodeAnalytics, type AnalyticsOptions } from './options';
+import { attentionRequest } from './pages/attention';
 import { choicesRequest } from './pages/experts';
 import { MemorySlider, SlotSlider, useTable } from './Sliders';
 import { PageFindings } from './PageFindings';
@@ -41,6 +43,12 @@ function NoExperts({ session, steps }: { session: OpenSession; steps: number }) 
     </Empty>
   );
 }
+
+// Charts of captured attention weights: nothing in a session that has none, where one chart says why.
+function Captured({ session, steps, children }: { session: OpenSession; steps: number; children: ComponentChildren }) {
+  const heads = useTable(session, steps, 'attention', attentionRequest());
+  return heads && heads.keys.length > 0 ? children : null;
+} // prettier-ignore
 
 export function AnalyticsPanel({ store, session, panel }: SessionProps) {
   const options = decodeAnalytics(usePart(() => store.navigation.view.value.options[panel] ?? ''));
@@ -118,19 +126,28 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
             />
           )}
           {!isEmptyPage &&
-            CHARTS.filter((spec) => spec.page === page).map((spec) => (
-              <ChartCard
-                key={spec.id}
-                store={store}
-                session={session}
-                spec={spec}
-                steps={steps}
-                shown={options.shown[spec.id]}
-                show={(kind) => {
-                  set({ shown: { ...options.shown, [spec.id]: kind } }, 'replace');
-                }}
-              />
-            ))}
+            CHARTS.filter((spec) => spec.page === page).map((spec) => {
+              const card = (
+                <ChartCard
+                  key={spec.id}
+                  store={store}
+                  session={session}
+                  spec={spec}
+                  steps={steps}
+                  shown={options.shown[spec.id]}
+                  show={(kind) => {
+                    set({ shown: { ...options.shown, [spec.id]: kind } }, 'replace');
+                  }}
+                />
+              );
+              return spec.only === 'attention' ? (
+                <Captured key={spec.id} session={session} steps={steps}>
+                  {card}
+                </Captured>
+              ) : (
+                card
+              );
+            })}
         </div>
       </div>
     </>

@@ -19,6 +19,7 @@ export interface Scope {
   readonly phase: 'prompt' | 'generate' | null; // null: all
   readonly layer: number; // the shown layer
   readonly step: number | null; // the shown step
+  readonly head: number; // the selected head of the shown layer
   readonly view: Pick<View, 'phase' | 'range' | 'filter'>;
   readonly layers: number;
   readonly grouped: 'component' | 'op_kind' | 'op'; // what is inside the filtered part
@@ -49,7 +50,7 @@ export interface ChartSpec {
   readonly choose?: true; // one series at a time is drawn
   readonly height?: number;
   readonly drill?: true; // a click goes into the part: component, op type, op
-  readonly only?: 'experts'; // of models that have them
+  readonly only?: 'experts' | 'attention'; // of models that have them, of sessions with attention weights
   readonly empty: string; // what it says without data
 }
 
@@ -59,7 +60,7 @@ export function route<T>(
   path: string,
   query: Readonly<Record<string, string | number | boolean | undefined>>,
   check: Check<T>,
-  table: (body: T) => ChartTable,
+  table: (body: T, session: OpenSession) => ChartTable,
 ): ChartRequest {
   const fields = Object.entries(query).flatMap(([key, value]) =>
     value === undefined ? [] : [`${key}=${encodeURIComponent(value)}`],
@@ -74,7 +75,7 @@ export function route<T>(
       );
       if (!body.ok) return body;
       const missing = missingOf(body.value);
-      return ok(missing === null ? table(body.value) : { ...NOTHING, missing });
+      return ok(missing === null ? table(body.value, session) : { ...NOTHING, missing });
     },
   };
 }
@@ -133,7 +134,7 @@ async function shared<T>(session: OpenSession, key: string, ask: () => ApiResult
 // ---- Scope ----------------------------------------------------------------------------
 
 export function scopeOf(
-  view: Pick<View, 'phase' | 'range' | 'filter' | 'layer'>,
+  view: Pick<View, 'phase' | 'range' | 'filter' | 'layer'> & Partial<Pick<View, 'selection'>>,
   layers: number,
   step: number | null,
 ): Scope {
@@ -143,6 +144,10 @@ export function scopeOf(
     phase: view.phase === 'all' ? null : view.phase,
     layer: view.layer,
     step,
+    head:
+      view.selection?.kind === 'head' && view.selection.layer === view.layer
+        ? view.selection.head
+        : 0,
     view,
     layers,
     grouped: keys.has('op') ? 'op' : keys.has('component') ? 'op_kind' : 'component',

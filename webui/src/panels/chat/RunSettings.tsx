@@ -238,6 +238,16 @@ function Trace({ settings, set }: Part) {
             set({ residency });
           }}
         />
+        {(settings.level === 'detailed' || settings.level === 'verbose') && (
+          <Check
+            text="Attention weights: which tokens each head looks at"
+            hint="Capture the attention weights of each layer, head and token: shown in Analytics, Attention. The whole prompt is evaluated again. The size grows with the square of the number of tokens"
+            on={settings.attention}
+            set={(attention) => {
+              set({ attention });
+            }}
+          />
+        )}
       </div>
       {settings.level === 'verbose' && (
         <label class="wide" title="Regular expression that matches tensor names">

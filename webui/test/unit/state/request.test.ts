@@ -80,6 +80,11 @@ describe('requestOf', () => {
     const made = request({});
     expect(made.ok && 'residency_interval_ms' in made.value).toBe(false);
   });
+  it('captures attention weights, if chosen and the level has values', () => {
+    expect(request({ attention: true })).toMatchObject({ value: { capture: ['attention'] } });
+    for (const made of [request({}), request({ attention: true, level: 'minimal' })])
+      expect(made.ok && 'capture' in made.value).toBe(false);
+  });
   it('rejects a seed that is not a number', () => {
     expect(request({ seed: 'x' })).toMatchObject({ ok: false });
   });

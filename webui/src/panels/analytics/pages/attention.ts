@@ -1,8 +1,9 @@
 // What attention reads: the weights of each head, and the KV cache of each step.
 import * as wire from '../../../net/types';
-import type { KvStep } from '../../../net/types';
+import type { HeadAttention, KvStep } from '../../../net/types';
 import { headName } from '../../../state/selection';
 import type { Series } from '../../../charts/table';
+import { visibleText } from '../../../format';
 import { route, type ChartRequest, type ChartSpec } from '../spec';
 
 type Layer = KvStep['layers'][number];
@@ -27,6 +28,60 @@ const kvByStep = (series: (steps: readonly KvStep[]) => readonly Series[], more:
 // All null if there is nothing, so that the chart says so.
 const some = (values: readonly number[]): readonly (number | null)[] =>
   values.some((value) => value > 0) ? values : values.map(() => null);
+
+// It says how to capture the weights, if there are none.
+const ALWAYS_SHOWN = 'look_previous';
+
+// How much each head looks at some tokens, as a map of layers and heads.
+const lookOf = (
+  id: string,
+  title: string,
+  counts: string,
+  unit: Series['unit'],
+  value: (head: HeadAttention) => number | null,
+): ChartSpec => ({
+  id,
+  half: true,
+  page: 'attention',
+  title,
+  counts: `${counts} Mean over the captured tokens, of each head (left to right) in each layer (top to bottom). A click selects the head.`,
+  kinds: ['heat'],
+  ...(id === ALWAYS_SHOWN ? {} : { only: 'attention' }),
+  request: () =>
+    route('attention', {}, wire.attention, ({ heads }) => {
+      const layers = [...new Set(heads.map(({ layer }) => layer ?? 0))];
+      const found = new Map(heads.map((one) => [headName({ layer: one.layer ?? 0, head: one.head }), one])); // prettier-ignore
+      const most = heads.reduce((max, { head }) => Math.max(max, head + 1), 0);
+      return {
+        key: { name: 'layer', of: 'layer' },
+        keys: layers,
+        series: Array.from({ length: most }, (_, head): Series => {
+          const names = layers.map((layer) => headName({ layer, head }));
+          return {
+            name: String(head),
+            unit,
+            values: names.map((name) => {
+              const one = found.get(name);
+              return one ? value(one) : null;
+            }),
+            picks: names.map((name) => ({ of: 'head', name })),
+          };
+        }),
+      };
+    }),
+  honours: 'nothing',
+  empty: 'No head had such a token to look at.',
+});
+
+const MAX_TOKENS = 256; // in a map of tokens
+
+// Whether attention weights were captured.
+export const attentionRequest = (): ChartRequest =>
+  route('attention', {}, wire.attention, ({ heads }) => ({
+    key: { name: 'layer', of: 'layer' },
+    keys: heads.map(({ layer }) => layer ?? 0),
+    series: [],
+  }));
 
 export const ATTENTION: readonly ChartSpec[] = [
   {
@@ -156,4 +211,66 @@ export const ATTENTION: readonly ChartSpec[] = [
     height: 320,
     empty: 'The weights of this layer are not divided by heads.',
   },
+  lookOf(
+    'look_previous',
+    'Heads that look at the previous token',
+    'Attention weight of the token before.',
+    'share',
+    (head) => head.previous,
+  ),
+  {
+    id: 'token_attention',
+    page: 'attention',
+    only: 'attention',
+    title: 'Which tokens a head looks at',
+    counts:
+      'Attention weights of the selected head, or of head 0, in the shown layer: of each token (top to bottom), the weight of the tokens that it looks at (left to right). The first 256 captured tokens. A row has the sum 1, or less if the model has attention sinks.',
+    kinds: ['heat'],
+    request: ({ layer, head }) =>
+      route(
+        'attention/weights',
+        { layer, head, limit: MAX_TOKENS },
+        wire.attentionWeights,
+        ({ rows }, session) => {
+          const seen = rows.reduce((most, { weights }) => Math.max(most, weights.length), 0);
+          const nameOf = (token: number): string =>
+            `${token} ${visibleText(session.data.tokens[token]?.text ?? '')}`;
+          return {
+            key: { name: `token (layer ${layer}, head ${head})`, of: 'token' },
+            keys: rows.map(({ token }) => token),
+            labels: rows.map(({ token }) => nameOf(token)),
+            series: Array.from({ length: Math.min(seen, MAX_TOKENS) }, (_, token) => ({
+              name: nameOf(token),
+              unit: 'share',
+              values: rows.map(({ weights }) => weights[token] ?? null),
+            })),
+          };
+        },
+      ),
+    honours: 'nothing',
+    wide: true,
+    height: 420,
+    empty: 'No attention weights of this layer and head were captured.',
+  },
+  lookOf(
+    'look_first',
+    'Heads that look at the first token',
+    'Attention weight of token 0, at which many heads look that have nothing to look for.',
+    'share',
+    (head) => head.first,
+  ),
+  lookOf(
+    'look_induction',
+    'Heads that repeat: induction',
+    'Attention weight of the tokens that followed the same token before.',
+    'share',
+    (head) => head.induction,
+  ),
+  lookOf(
+    'look_entropy',
+    'Heads that look at many tokens',
+    'Entropy of the attention weights in bits: 0, the head looks at one token.',
+    'number',
+    (head) => head.entropy,
+  ),
 ];
