@@ -1,5 +1,5 @@
-// Names and words of an access_pattern.json (docs/access-pattern.md). tracer/memory/stored_pattern
-// writes and reads it; analysis/weights/pattern.cpp writes it with what else a session tells.
+// Names and words of an access_pattern.json (docs/access-pattern.md). stored_pattern writes and
+// reads it; analysis/weights/pattern.cpp writes it with what else a session tells.
 #pragma once
 
 #include <cstdint>
