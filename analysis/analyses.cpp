@@ -467,7 +467,9 @@ Analysis attention_weights_row() {
        .path = "attention/weights",
        .summary = "Captured attention weights: of each head and token, the weight of every token",
        .answer = "One page of heads and tokens",
-       .cost = Cost::AllSteps},
+       .cost = Cost::AllSteps,
+       .needs = "total",
+       .missing = [](const SessionInfo&) { return std::string(kNoCapturedAttention); }},
       Parameters<TokenAttentionQuery>()
           .number("layer", "only this layer", &TokenAttentionQuery::layer,
                   std::numeric_limits<std::int32_t>::max())

@@ -120,7 +120,12 @@ async function record(url) {
   const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
   while ((await call('/health')).status !== 'ok') await sleep(200);
   const messages = [{ role: 'user', content: 'What is the KV cache?' }];
-  const { id } = await call('/generate', { messages, max_tokens: 128, temperature: 0 });
+  const { id } = await call('/generate', {
+    messages,
+    max_tokens: 128,
+    temperature: 0,
+    capture: ['attention'],
+  });
   while (['queued', 'running'].includes((await call(`/generate/${id}`)).state)) await sleep(200);
   return id;
 }

@@ -26,7 +26,8 @@ struct TokenAttentionQuery {
   PageRange page;
 };
 
-// In the order of steps, layers, heads and tokens.
+// In the order of steps, layers, heads and tokens. Errors: NotFound, the session has no such layer,
+// head or token.
 std::expected<Page<TokenAttention>, TraceError> token_attention(
     const SessionReader& reader, const TokenAttentionQuery& query,
     const ContinueCheck& keep_going = never_cancel);
@@ -53,9 +54,9 @@ std::expected<AttentionTable, TraceError> attention_table(
 
 const Fields<AttentionTable>& fields_of(const AttentionTable*);
 
-// For a session without captured attention.
+// For a session without captured attention, or without what was asked for.
 inline constexpr const char* kNoCapturedAttention =
-    "The session has no attention weights. Record with --capture attention, \"capture\": "
+    "The session has no such attention weights. Record with --capture attention, \"capture\": "
     "[\"attention\"] in the request, or the setting Attention weights of the page.";
 
 }  // namespace tt

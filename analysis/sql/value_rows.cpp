@@ -24,6 +24,15 @@ struct ValueRow {
   const NamedGraph* named = nullptr;
   const OutputValues* output = nullptr;
   ValueSummary summary;
+
+  // Names of tensors are valid UTF-8 here, whatever the file has.
+  void put_name(Output& o) const {
+    const GraphTemplate& graph = named->graph();
+    if (output->of == ValuesOf::Output)
+      o.text(named->tensors[graph.node(graph.op(output->op).last()).output.v]);
+    else
+      o.text_copy(value_name(graph, *output));
+  }
 };
 using R = const ValueRow&;
 
@@ -56,9 +65,7 @@ constexpr std::array kColumns = {
     Column<ValueRow>{
         "op_layer_id", "INTEGER",
         [](R r, Output& o) { o.id(r.named->graph().op(r.output->op).layer, kNoLayer); }, Rows},
-    Column<ValueRow>{"tensor_name", "TEXT",
-                     [](R r, Output& o) { o.text_copy(value_name(r.named->graph(), *r.output)); },
-                     Rows},
+    Column<ValueRow>{"tensor_name", "TEXT", [](R r, Output& o) { r.put_name(o); }},
     Column<ValueRow>{"ne0", "INTEGER", [](R r, Output& o) { o.count(r.output->ne[0]); }},
     Column<ValueRow>{"ne1", "INTEGER", [](R r, Output& o) { o.count(r.output->ne[1]); }},
     Column<ValueRow>{"ne2", "INTEGER", [](R r, Output& o) { o.count(r.output->ne[2]); }},

@@ -70,6 +70,7 @@ class Output {
   // `v` must be UTF-8: SQLite does not check it, but its clients require it. text() does not
   // copy; `v` must outlive the connection: a string constant, or a name of SessionSource.
   void text(std::string_view v) { set_text(v, SQLITE_STATIC); }
+  // `v` may be temporary, so a condition on the column cannot be pushed down.
   void text_copy(std::string_view v) { set_text(v, SQLITE_TRANSIENT); }
   // An id; NULL if it equals `none`.
   template <class Id>

@@ -249,10 +249,15 @@ void MachineState::open_frequencies() {
   frequencies_.clear();
   for (const fs::path& processor : processors(root_))
     frequencies_.emplace_back(processor / "cpufreq/scaling_cur_freq");
-  const auto before = std::chrono::steady_clock::now();
-  const bool known = frequency().has_value();
-  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
-      std::chrono::steady_clock::now() - before);
+  // The fastest of a few: another program may have had the processor in the others.
+  bool known = true;
+  auto took = std::chrono::microseconds::max();
+  for (int tries = 5; known && took > kMaxFrequencyTime && tries > 0; --tries) {
+    const auto before = std::chrono::steady_clock::now();
+    known = frequency().has_value();
+    took = std::min(took, std::chrono::duration_cast<std::chrono::microseconds>(
+                              std::chrono::steady_clock::now() - before));
+  }
   if (known && took <= kMaxFrequencyTime) return;
   frequencies_.clear();
   lack("frequency_khz",

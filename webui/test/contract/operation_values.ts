@@ -29,6 +29,7 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
       { layer: [0, 'outside', 'none'] },
     ]),
   ),
+  attentionWeights: { layer: [0, 1], head: [0, 1], token: [0, 1] },
   export: { first_step: [0, 1] },
   generate: {
     model: [DENSE],

@@ -218,6 +218,27 @@ export const ATTENTION: readonly ChartSpec[] = [
     'share',
     (head) => head.previous,
   ),
+  lookOf(
+    'look_first',
+    'Heads that look at the first token',
+    'Attention weight of token 0, at which many heads look that have nothing to look for.',
+    'share',
+    (head) => head.first,
+  ),
+  lookOf(
+    'look_induction',
+    'Heads that repeat: induction',
+    'Attention weight of the tokens that followed the same token before.',
+    'share',
+    (head) => head.induction,
+  ),
+  lookOf(
+    'look_entropy',
+    'Heads that look at many tokens',
+    'Entropy of the attention weights in bits: 0, the head looks at one token.',
+    'number',
+    (head) => head.entropy,
+  ),
   {
     id: 'token_attention',
     page: 'attention',
@@ -252,25 +273,4 @@ export const ATTENTION: readonly ChartSpec[] = [
     height: 420,
     empty: 'No attention weights of this layer and head were captured.',
   },
-  lookOf(
-    'look_first',
-    'Heads that look at the first token',
-    'Attention weight of token 0, at which many heads look that have nothing to look for.',
-    'share',
-    (head) => head.first,
-  ),
-  lookOf(
-    'look_induction',
-    'Heads that repeat: induction',
-    'Attention weight of the tokens that followed the same token before.',
-    'share',
-    (head) => head.induction,
-  ),
-  lookOf(
-    'look_entropy',
-    'Heads that look at many tokens',
-    'Entropy of the attention weights in bits: 0, the head looks at one token.',
-    'number',
-    (head) => head.entropy,
-  ),
 ];
