@@ -216,7 +216,7 @@ describe('the other pages', () => {
   it('attention and checks have the figures of REST', async () => {
     await fixture.recorded(24);
     await analytics.open('attention');
-    expect((await analytics.states('attention')).filter((one) => !one.endsWith('drawn'))).toEqual(['state_steps empty']); // prettier-ignore
+    expect((await analytics.states('attention')).filter((one) => !one.endsWith('drawn'))).toEqual(['state_steps empty', 'look_previous empty']); // prettier-ignore
     const kv = await analytics.csv('kv_steps');
     const read = kv.map((row) => Object.entries(row).reduce((sum, [name, value]) => sum + (/^(fresh|cached|other)/.test(name) ? Number(value) : 0), 0)); // prettier-ignore
     expect(read).toEqual(
