@@ -17,6 +17,7 @@ import { choicesRequest } from './pages/experts';
 import { MemorySlider, SlotSlider, useTable } from './Sliders';
 import { PageFindings } from './PageFindings';
 import { PAGES, PAGE_TITLES } from './page_list';
+import type { ChartSpec } from './spec';
 import { Tiles } from './Tiles';
 
 // What of the KV cache an earlier request had computed.
@@ -70,6 +71,20 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
   });
   const { page } = options;
   const isEmptyPage = page === 'experts' && !hasExperts;
+  const cards = (only: ChartSpec['only']) =>
+    CHARTS.filter((spec) => spec.page === page && spec.only === only).map((spec) => (
+      <ChartCard
+        key={spec.id}
+        store={store}
+        session={session}
+        spec={spec}
+        steps={steps}
+        shown={options.shown[spec.id]}
+        show={(kind) => {
+          set({ shown: { ...options.shown, [spec.id]: kind } }, 'replace');
+        }}
+      />
+    ));
   return (
     <>
       <div class="toolbar analytics-tools">
@@ -125,29 +140,12 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
               }}
             />
           )}
-          {!isEmptyPage &&
-            CHARTS.filter((spec) => spec.page === page).map((spec) => {
-              const card = (
-                <ChartCard
-                  key={spec.id}
-                  store={store}
-                  session={session}
-                  spec={spec}
-                  steps={steps}
-                  shown={options.shown[spec.id]}
-                  show={(kind) => {
-                    set({ shown: { ...options.shown, [spec.id]: kind } }, 'replace');
-                  }}
-                />
-              );
-              return spec.only === 'attention' ? (
-                <Captured key={spec.id} session={session} steps={steps}>
-                  {card}
-                </Captured>
-              ) : (
-                card
-              );
-            })}
+          {!isEmptyPage && cards(undefined)}
+          {page === 'attention' && (
+            <Captured session={session} steps={steps}>
+              {cards('attention')}
+            </Captured>
+          )}
         </div>
       </div>
     </>

@@ -50,7 +50,7 @@ export interface ChartSpec {
   readonly choose?: true; // one series at a time is drawn
   readonly height?: number;
   readonly drill?: true; // a click goes into the part: component, op type, op
-  readonly only?: 'experts' | 'attention'; // of models that have them, of sessions with attention weights
+  readonly only?: 'attention'; // only in sessions with captured attention weights
   readonly empty: string; // what it says without data
 }
 

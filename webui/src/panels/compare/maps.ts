@@ -46,8 +46,11 @@ interface Columns {
 // The row sums of a picture by the names that both sides share; null: this side has no such row.
 function sumsOf({ picture: { y, width, cells }, named }: MapSide): Cell {
   const rows = new Map<string, number[]>();
-  y.rows.forEach((name, row) => {
-    rows.set(named(name), [...(rows.get(named(name)) ?? []), row]);
+  y.rows.forEach((row, at) => {
+    const name = named(row);
+    const places = rows.get(name);
+    if (places) places.push(at);
+    else rows.set(name, [at]);
   });
   return (name, column) =>
     rows.get(name)?.reduce((sum, row) => sum + (cells[row * width + column] ?? 0), 0) ?? null;
@@ -97,8 +100,9 @@ function byName(sides: readonly [MapSide, MapSide], across: 'layer' | 'component
   const names = [...new Set(sides.flatMap(({ picture }) => picture.x.rows))];
   const cellOf = (side: MapSide): Cell => {
     const sum = sumsOf(side);
+    const columns = names.map((name) => side.picture.x.rows.indexOf(name));
     return (row, n) => {
-      const column = side.picture.x.rows.indexOf(names[n] ?? '');
+      const column = columns[n] ?? -1;
       const all = column < 0 ? null : sum(row, column);
       return all === null ? null : all / side.by;
     };

@@ -29,9 +29,6 @@ const kvByStep = (series: (steps: readonly KvStep[]) => readonly Series[], more:
 const some = (values: readonly number[]): readonly (number | null)[] =>
   values.some((value) => value > 0) ? values : values.map(() => null);
 
-// It says how to capture the weights, if there are none.
-const ALWAYS_SHOWN = 'look_previous';
-
 // How much each head looks at some tokens, as a map of layers and heads.
 const lookOf = (
   id: string,
@@ -46,7 +43,6 @@ const lookOf = (
   title,
   counts: `${counts} Mean over the captured tokens, of each head (left to right) in each layer (top to bottom). A click selects the head.`,
   kinds: ['heat'],
-  ...(id === ALWAYS_SHOWN ? {} : { only: 'attention' }),
   request: () =>
     route('attention', {}, wire.attention, ({ heads }) => {
       const layers = [...new Set(heads.map(({ layer }) => layer ?? 0))];
@@ -72,6 +68,9 @@ const lookOf = (
   honours: 'nothing',
   empty: 'No head had such a token to look at.',
 });
+
+// The first chart of captured weights is in every session: it says how to capture them.
+const ifCaptured = (spec: ChartSpec): ChartSpec => ({ ...spec, only: 'attention' });
 
 const MAX_TOKENS = 256; // in a map of tokens
 
@@ -218,26 +217,32 @@ export const ATTENTION: readonly ChartSpec[] = [
     'share',
     (head) => head.previous,
   ),
-  lookOf(
-    'look_first',
-    'Heads that look at the first token',
-    'Attention weight of token 0, at which many heads look that have nothing to look for.',
-    'share',
-    (head) => head.first,
+  ifCaptured(
+    lookOf(
+      'look_first',
+      'Heads that look at the first token',
+      'Attention weight of token 0, at which many heads look that have nothing to look for.',
+      'share',
+      (head) => head.first,
+    ),
   ),
-  lookOf(
-    'look_induction',
-    'Heads that repeat: induction',
-    'Attention weight of the tokens that followed the same token before.',
-    'share',
-    (head) => head.induction,
+  ifCaptured(
+    lookOf(
+      'look_induction',
+      'Heads that repeat: induction',
+      'Attention weight of the tokens that followed the same token before.',
+      'share',
+      (head) => head.induction,
+    ),
   ),
-  lookOf(
-    'look_entropy',
-    'Heads that look at many tokens',
-    'Entropy of the attention weights in bits: 0, the head looks at one token.',
-    'number',
-    (head) => head.entropy,
+  ifCaptured(
+    lookOf(
+      'look_entropy',
+      'Heads that look at many tokens',
+      'Entropy of the attention weights in bits: 0, the head looks at one token.',
+      'number',
+      (head) => head.entropy,
+    ),
   ),
   {
     id: 'token_attention',

@@ -73,7 +73,6 @@ export const EXPERTS: readonly ChartSpec[] = [
     counts:
       'Choices of the routers: how often each expert (left to right) was chosen in each layer (top to bottom). A click selects the expert.',
     kinds: ['heat'],
-    only: 'experts',
     request: (scope) =>
       routers(scope, (all) => {
         const most = Math.max(0, ...all.map(({ experts }) => experts));
@@ -99,7 +98,6 @@ export const EXPERTS: readonly ChartSpec[] = [
     counts:
       'Entropy of the choices of each router, in bits: 0, always the same expert; the uniform distribution has the logarithm of the number of experts.',
     kinds: ['bar', 'line'],
-    only: 'experts',
     request: (scope) =>
       routers(scope, (all) => ({
         ...layersOf(all),
@@ -123,7 +121,6 @@ export const EXPERTS: readonly ChartSpec[] = [
     counts:
       'Share of the experts of a token that the token before it did not use, by layer: what must be read anew if only the last experts stay in memory.',
     kinds: ['bar', 'line'],
-    only: 'experts',
     request: (scope) =>
       routers(scope, (all) => ({
         ...layersOf(all),
@@ -140,7 +137,6 @@ export const EXPERTS: readonly ChartSpec[] = [
     title: 'Experts for 90, 95 and 99 % of the choices',
     counts: 'How many of the most used experts of a layer have at least this share of its choices.',
     kinds: ['bar', 'line'],
-    only: 'experts',
     request: (scope) =>
       routers(scope, (all) => ({
         ...layersOf(all),
@@ -160,7 +156,6 @@ export const EXPERTS: readonly ChartSpec[] = [
     counts:
       'Share of the requests that a cache with so many slots in each layer serves. Counted over the second half of the tokens; pinned: the experts requested most in the first half (docs/experts.md).',
     kinds: ['line', 'bar'],
-    only: 'experts',
     request: cachesRequest,
     honours: 'phase',
     empty: 'There are too few tokens for a cache.',
@@ -172,7 +167,6 @@ export const EXPERTS: readonly ChartSpec[] = [
     title: 'Experts chosen together',
     counts: 'Number of tokens that used both experts, in the shown layer (keys { and } change it).',
     kinds: ['heat'],
-    only: 'experts',
     request: (scope) =>
       ofLayer(scope, ({ experts, pairs }) => {
         const together = new Map(pairs.map(({ a, b, together: n }) => [`${Math.min(a, b)} ${Math.max(a, b)}`, n])); // prettier-ignore
@@ -202,7 +196,6 @@ export const EXPERTS: readonly ChartSpec[] = [
     counts:
       'How much more often than for any token the router of the shown layer chooses the expert for this token (lift); with the limits of the 95 % interval in the table. Only tokens that were routed at least 5 times.',
     kinds: ['bar'],
-    only: 'experts',
     request: (scope) =>
       ofLayer(scope, ({ used }) => {
         const rows = used
@@ -234,7 +227,6 @@ export const EXPERTS: readonly ChartSpec[] = [
     counts:
       'The experts that the router of the shown layer chose for each token (left to right), by the weight of the choice. Prompt tokens are single tokens, too. The first 512 tokens.',
     kinds: ['heat'],
-    only: 'experts',
     request: (scope) =>
       statement(
         `SELECT token_id, expert_id, routing_score, expert_rank, coalesce((SELECT text FROM token WHERE token.token_id = expert.token_id), '') AS text FROM expert WHERE layer_id = ${scope.layer} AND token_id < 512${scope.phase === null ? '' : ` AND phase = '${scope.phase}'`} ORDER BY token_id, expert_rank`,
