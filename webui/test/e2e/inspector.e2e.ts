@@ -246,7 +246,7 @@ describe('a selection', () => {
   it('has a flat course if every step does the same, also with more steps than pixels', async () => {
     await fixture.recorded(150);
     await fixture.show(fixture.session ?? '', 'step=140', 'sel=o:100');
-    await expect.poll(() => figure('accesses').innerText()).toContain('near the median');
+    await expect.poll(() => figure('accesses').innerText()).toContain('1.0 × the median');
     const line = await figure('accesses').locator('polyline').getAttribute('points');
     const heights = line?.split(' ').map((point) => point.split(',')[1]);
     expect(heights).toHaveLength(120);

@@ -133,8 +133,7 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
           const here = place.step === undefined ? now?.[course.value] : course.sum;
           const usual = median(course.perStep);
           const against = here === undefined ? '' : againstMedian(here, usual);
-          const because =
-            course.value === 'time' && here !== undefined ? slownessText(here, usual, ofStep) : '';
+          const because = course.value === 'time' ? slownessText(ofStep) : '';
           const inStep = place.step === undefined ? `this step ${format(course.value, here ?? 0)}` : ''; // prettier-ignore
           return (
             <Line

@@ -332,9 +332,7 @@ function stepTime(data: TraceData, step: StepSummary): Figure {
     name: 'step time',
     value: formatNs(time),
     exact: exactNs(time),
-    note: [WAITING, againstMedian(time, usual), slownessText(time, usual, step)]
-      .filter(Boolean)
-      .join(', '),
+    note: [WAITING, againstMedian(time, usual), slownessText(step)].filter(Boolean).join(', '),
     ofStep: true,
     series: Array.from(data.steps, (one) => (one && !one.dropped ? one.duration_ns : null)),
   };

@@ -218,14 +218,11 @@ export function partsOfLine(
   return parts;
 }
 
-const CLEARLY_SLOWER = 1.5;
-
 type Disturbance = Pick<StepSummary, 'verdict' | 'cpu_wait_ns' | 'throttled_ns'>;
 
-// What made the step slow, if `value` is clearly more than its median; empty: it is not, or no reason
-// was recorded. The reason is of the step: an op with its usual time had none.
-export function slownessText(value: number, usual: number, step: Disturbance | undefined): string {
-  const because = usual > 0 && value >= CLEARLY_SLOWER * usual ? disturbanceText(step) : '';
+// What the machine did to the step, by the verdict of the server; empty: nothing.
+export function slownessText(step: Disturbance | undefined): string {
+  const because = disturbanceText(step);
   return because === '' ? '' : `in this step ${because}`;
 }
 
@@ -238,10 +235,9 @@ function disturbanceText(step: Disturbance | undefined): string {
   return verdict === 'disk' ? 'it waited for the disk' : '';
 }
 
-// "1.4 × the median"; empty if there is none.
+// "1.4 × the median", "1.0 × the median"; empty if there is none.
 export function againstMedian(value: number, of: number): string {
   if (of <= 0 || value <= 0) return '';
   const ratio = value / of;
-  if (ratio > 0.95 && ratio < 1.05) return 'near the median';
   return `${ratio >= 10 ? ratio.toFixed(0) : ratio.toFixed(1)} × the median`;
 }

@@ -16,21 +16,19 @@ describe('a course', () => {
     expect(median([3, 1, 0, 2])).toBe(2);
     expect(median([4, 2])).toBe(2);
     expect(againstMedian(6, 3)).toBe('2.0 × the median');
-    expect(againstMedian(3, 3)).toBe('near the median');
+    expect(againstMedian(3, 3)).toBe('1.0 × the median');
     expect(againstMedian(3, 0)).toBe('');
   });
-  it('has a reason only where it is clearly above its median', () => {
+  it('says what the machine did to the step, as the server found', () => {
     const busy = step(0, { verdict: 'contended', cpu_wait_ns: 9_570_000 });
-    expect(slownessText(15, 10, busy)).toBe(
+    expect(slownessText(busy)).toBe(
       'in this step the machine was busy: its threads waited 9.57 ms for a processor',
     );
-    expect(slownessText(14, 10, busy)).toBe('');
-    expect(slownessText(9, 0, busy)).toBe('');
-    const disk = step(0, { verdict: 'disk' });
-    expect(slownessText(20, 10, disk)).toBe('in this step it waited for the disk');
-    expect(slownessText(20, 10, step(0, { verdict: 'clean' }))).toBe('');
+    expect(slownessText(step(0, { verdict: 'disk' }))).toBe('in this step it waited for the disk');
+    expect(slownessText(step(0, { verdict: 'clean' }))).toBe('');
+    expect(slownessText(undefined)).toBe('');
     const slow = step(0, { verdict: 'throttled', throttled_ns: 2_000_000 });
-    expect(slownessText(20, 10, slow)).toBe('in this step a CPU limit stopped it for 2 ms');
+    expect(slownessText(slow)).toBe('in this step a CPU limit stopped it for 2 ms');
   });
   it('has at most as many groups as pixels, with the same mean', () => {
     const values = Array.from({ length: 1200 }, (_, i) => i);
