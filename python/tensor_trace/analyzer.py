@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 
 from . import figures
+from .decoder.graph import ATTENTION_ROLES
 from .errors import NoData
 from .figures import SessionFigure, Value
 from .session import Session, open
 
-_ROLES = {"Q": 1, "K": 2, "V": 3, "O": 4, "QKV": 5}
+# The numbers of `qkv_type` in exports with --per-token.
+_ROLES = {role: number for number, role in enumerate(ATTENTION_ROLES, 1)}
 _COLUMNS = [
     "step", "op", "access", "part", "timestamp_ns", "duration_ns", "token_id", "token_count", "phase",
     "operation_type", "op_layer_id", "write", "tensor_name", "tensor_type", "tensor_kind", "layer_id",
@@ -33,7 +35,7 @@ class TraceAnalyzer:
       is the share of the token (a fraction), so sums over tokens are right.
     - An access of an expert has the expert in its name: `blk.5.expert_3.ffn_up.weight`.
     - `expert_id` is NA (also `!= 255` is then not true) for an access of no expert.
-    - `qkv_type` is that of a weight: 1 Q, 2 K, 3 V, 4 O, 5 for Q, K and V together; otherwise 0.
+    - `qkv_type` is that of a weight: 1 Q, 2 K, 3 V, 4 for Q, K and V together, 5 O; otherwise 0.
     - `layer_id` is NaN for no layer.
     - `attention_head` is NA, unless `per_head=True`: then the read of a weight of Q, K, V or O has
       one row per head.

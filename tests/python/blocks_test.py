@@ -126,6 +126,19 @@ class BlocksTest(unittest.TestCase):
         for code in (1, 2, 3):  # every token reads the weights of Q, K and V once per layer
             self.assertEqual(counts.get(code, 0), TOKENS * self.layers)
 
+    def test_roles_have_the_numbers_of_exports(self) -> None:
+        sessions.run(
+            *("export", self.session.path, "--format", "csv", "--per-token", "-q"),
+            *("-o", f"{self.shape}.csv"),
+        )
+        exported = pd.read_csv(f"{self.shape}.csv")
+
+        def numbers(of: pd.DataFrame) -> dict[str, int]:
+            weights = of[of.tensor_kind == "weight"]
+            return dict(zip(weights.tensor_name, weights.qkv_type, strict=True))
+
+        self.assertEqual(numbers(self.df), numbers(exported))
+
     def test_heads(self) -> None:
         df = TraceAnalyzer(self.session, per_head=True).df
         counts = df[df["qkv_type"] != 0].groupby("attention_head").size()

@@ -18,6 +18,7 @@ ROLES = (
     "", "Q", "K", "V", "QKV", "O", "gate", "up", "down", "router", "norm", "bias", "conv", "state",
     "scores", "residual", "logits",
 )  # fmt: skip
+ATTENTION_ROLES = ROLES[1:6]  # Q to O: of `qkv_type`
 INPUTS = (
     "", "token ids", "rope positions", "cache positions", "output ids", "mask", "embeddings",
     "state copy", "other",

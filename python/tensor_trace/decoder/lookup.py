@@ -14,8 +14,7 @@ from .accesses import DerivedTemplate
 from .blob import NONE
 from .byte_rules import EXPERTS
 from .footprint import span_of
-
-_QKV = ("Q", "K", "V", "QKV", "O")
+from .graph import ATTENTION_ROLES
 
 
 class Lookup:
@@ -81,7 +80,7 @@ class AccessLookup(Lookup):
             "tensor_file_offset": Missing(_numbers(a.file_offset for a in accesses), no_file),
             "extent": Coded.of(access.extent for access in accesses),
             "unit_bytes": _numbers(access.unit for access in accesses),
-            "qkv_type": Coded.of(t.role if t.role in _QKV else None for t in tensors),
+            "qkv_type": Coded.of(t.role if t.role in ATTENTION_ROLES else None for t in tensors),
             "attention_heads": Missing.of(of.count or None for of in heads),
         }
         # The names of all experts. Tensors of several templates, and several tensors of one, may
