@@ -8,6 +8,7 @@ import { DropTarget } from './shell/DropTarget';
 import { PlaybackBar } from './shell/PlaybackBar';
 import { Help } from './shell/Help';
 import { Palette } from './shell/Palette';
+import { Saves } from './shell/Saves';
 import { SkipLinks } from './shell/SkipLinks';
 import { StatusLine } from './shell/StatusLine';
 import { Toasts } from './shell/Toasts';
@@ -42,7 +43,10 @@ export function App({ store, panels }: { store: Store; panels: readonly Panel[] 
       <Tour store={store} />
       <Palette store={store} commands={commands} />
       <Help store={store} commands={commands} />
-      <Toasts store={store} />
+      <div class="corner">
+        <Saves store={store} />
+        <Toasts store={store} />
+      </div>
       <DropTarget store={store} />
     </>
   );

@@ -23,6 +23,7 @@ import { PANELS, preloadPanels } from './panels/all_panels';
 import { Store } from './state/store';
 import { storage } from './storage';
 import { applyTheme, systemTheme } from './theme';
+import { download } from './ui/download';
 
 const waiting = signal(0);
 const store = new Store({
@@ -33,6 +34,7 @@ const store = new Store({
   local: storage('localStorage'),
   tab: storage('sessionStorage'),
   systemTheme: systemTheme(),
+  offer: download,
 });
 applyTheme(store.theme);
 effect(() => {

@@ -2,7 +2,7 @@
 // the report, and the commands of tt that give the same.
 import { KIND_NAMES, KINDS as COMPARED_KINDS } from '../panels/compare/options';
 import { FORMS } from '../graph/graph_options';
-import { exportUrl, reportUrl, type ExportFormat } from '../net/api';
+import { exportOf, reportOf, type ExportFormat, type FileRequest, type ReportFormat } from '../net/api'; // prettier-ignore
 import { PAGES, PAGE_TITLES, PAGE_WORDS } from '../panels/analytics/page_list';
 import { GROUP_NAMES } from '../panels/table/columns';
 import { encodeTable, defaultTable, GROUPS, ROW_KINDS } from '../panels/table/table_options';
@@ -14,6 +14,8 @@ import {
   withAxes,
   Y_AXES,
 } from '../panels/map/map_options';
+import type { OpenSession } from '../state/open_session';
+import { isInRange } from '../state/step_range';
 import type { Store } from '../state/store';
 import { copyText } from '../ui/clipboard';
 import type { Command } from './command';
@@ -66,30 +68,44 @@ export function viewCommands(store: Store): readonly Command[] {
   ]; // prettier-ignore
 }
 
-const FORMATS: readonly { readonly format: ExportFormat; readonly name: string; readonly file: string }[] = [
-  { format: 'csv', name: 'CSV', file: 'csv' },
-  { format: 'json', name: 'JSON', file: 'json' },
-  { format: 'ndjson', name: 'NDJSON log', file: 'log' },
-  { format: 'parquet', name: 'Parquet', file: 'parquet' },
-  { format: 'arrow', name: 'Arrow stream', file: 'arrow' },
-  { format: 'arrow-file', name: 'Arrow file', file: 'arrow' },
-  { format: 'chrome', name: 'Chrome trace', file: 'json' },
-  { format: 'perfetto', name: 'Perfetto trace', file: 'pftrace' },
-  { format: 'dot', name: 'Graphviz graph', file: 'dot' },
-  { format: 'folder', name: 'run folder', file: 'tar' },
-]; // prettier-ignore
+const FORMATS: Readonly<Record<ExportFormat, string>> = {
+  csv: 'CSV',
+  json: 'JSON',
+  ndjson: 'NDJSON log',
+  parquet: 'Parquet',
+  arrow: 'Arrow stream',
+  'arrow-file': 'Arrow file',
+  chrome: 'Chrome trace',
+  perfetto: 'Perfetto trace',
+  dot: 'Graphviz graph',
+  folder: 'run folder',
+};
+const REPORTS: Readonly<Record<ReportFormat, string>> = { html: 'HTML', md: 'Markdown', json: 'JSON' }; // prettier-ignore
+
+const entriesOf = <K extends string>(of: Readonly<Record<K, string>>): readonly (readonly [K, string])[] =>
+  Object.entries(of) as [K, string][]; // prettier-ignore
+
+// The first and the last step of the range in the view; null: it is not a range of steps.
+function exportedSteps(store: Store): readonly [number, number] | null {
+  const { range } = store.navigation.view.peek();
+  const open = store.open.peek();
+  if (!range || !open) return null;
+  const { steps } = open.data;
+  const inside = steps.flatMap((step) => (step && isInRange(step, range) ? [step.step] : []));
+  const [first, last] = [inside[0], inside.at(-1)];
+  if (first === undefined || last === undefined || inside.length === steps.length) return null;
+  return [first, last];
+}
 
 export function exportCommands(store: Store): readonly Command[] {
   const group = 'Export';
   const enabled = (): boolean => store.open.peek()?.info.peek().is === 'ready';
-  const save = (url: (session: string) => string, name: (session: string) => string) => (): void => {
-    const session = store.open.peek()?.id;
-    if (session === undefined) return;
-    const link = document.createElement('a');
-    link.href = url(session);
-    link.download = name(session);
-    link.click();
+  const save = (name: string, end: string, request: (session: OpenSession) => FileRequest) => (): void => {
+    const open = store.open.peek();
+    if (open) void store.saves.save(name, `${open.id}${end}`, request(open));
   }; // prettier-ignore
+  const steps = exportedSteps(store);
+  const part = steps === null ? 'the session' : steps[0] === steps[1] ? `step ${steps[0]}` : `steps ${steps[0]} to ${steps[1]}`; // prettier-ignore
   const copy = (id: string, title: string, words: string, line: (file: string) => string): Command => ({
     id,
     title,
@@ -105,21 +121,21 @@ export function exportCommands(store: Store): readonly Command[] {
     },
   }); // prettier-ignore
   return [
-    ...FORMATS.map(({ format, name, file }): Command => ({
+    ...entriesOf(FORMATS).map(([format, name]): Command => ({
       id: `export-${format}`,
-      title: `Export the session as ${name}`,
-      words: 'download save',
+      title: `Export ${part} as ${name}`,
+      words: 'download save session',
       group,
       enabled,
-      run: save((session) => exportUrl(session, format), (session) => `${session}.${file}`),
+      run: save(name, `.${format}`, ({ id }) => exportOf(id, format, steps)),
     })),
-    ...(['html', 'md', 'json'] as const).map((format): Command => ({
+    ...entriesOf(REPORTS).map(([format, name]): Command => ({
       id: `report-${format}`,
-      title: `Report as ${format === 'md' ? 'Markdown' : format.toUpperCase()}`,
+      title: `Report as ${name}`,
       words: 'export download save findings summary',
       group,
       enabled,
-      run: save((session) => reportUrl(session, format), (session) => `${session}-report.${format}`),
+      run: save('Report', `-report.${format}`, ({ id }) => reportOf(id, format)),
     })),
     copy('cli-report', 'Copy the command: tt report', 'cli shell terminal', (file) => `tt report ${file} -o report.html`),
     copy('cli-export', 'Copy the command: tt export', 'cli shell terminal parquet csv', (file) => `tt export ${file} -o ${file.replace('.ttrace', '.parquet')}`),

@@ -10,13 +10,14 @@ import {
   type ApiError,
   type ApiResult,
   type CallOptions,
+  type FileProgress,
 } from './call';
 import { decodePicture } from './frames';
 import { decodeSteps } from './step_columns';
 import * as wire from './types';
 import { upload } from './upload';
 
-export type { ApiResult, ApiError } from './call';
+export type { ApiResult, ApiError, FileProgress } from './call';
 export { isNotFound, errorText } from './call';
 
 const id = encodeURIComponent;
@@ -121,16 +122,9 @@ export function createApi(whileBusy: WhileBusy) {
           }),
         signal,
       ),
-    // All rows, up to the maximum of the server, as CSV.
-    queryFile: (session: string, sql: string) =>
-      whileBusy(() =>
-        callFile(`sessions/${id(session)}/query`, {
-          sql,
-          limit: MAX_QUERY_ROWS,
-          timeout_ms: 60_000,
-          format: 'csv',
-        }),
-      ),
+    // A file that the server makes while it is sent.
+    file: ({ path, query = {}, body }: FileRequest, progress: FileProgress, signal: AbortSignal) =>
+      whileBusy(() => callFile(path, { query, body, signal }, progress), signal),
     breakdown: (session: string, query: wire.BreakdownQuery, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/breakdown`, wire.breakdown, { query, signal }),
     comparisonWithin: (session: string, query: wire.WithinQuery, signal?: AbortSignal) =>
@@ -163,11 +157,35 @@ export type Api = ReturnType<typeof createApi>;
 export const fileUrl = (session: string): string => `api/v1/sessions/${id(session)}/file`;
 export const DOCS_URL = 'api/docs';
 
-export type ExportFormat = NonNullable<NonNullable<wire.ExportQuery>['format']>;
-export const exportUrl = (session: string, format: ExportFormat): string =>
-  `api/v1/sessions/${id(session)}/export?format=${format}`;
-export const reportUrl = (session: string, format: 'html' | 'md' | 'json'): string =>
-  `api/v1/sessions/${id(session)}/report?format=${format}`;
+// What `file` asks for.
+export interface FileRequest {
+  readonly path: string;
+  readonly query?: CallOptions['query'];
+  readonly body?: unknown;
+}
+export type ExportFormat = NonNullable<wire.ExportQuery['format']>;
+// `steps`: the first and the last one; without them all.
+export const exportOf = (
+  session: string,
+  format: ExportFormat,
+  steps: readonly [number, number] | null,
+): FileRequest => ({
+  path: `sessions/${id(session)}/export`,
+  query: {
+    format,
+    ...(steps === null ? {} : { first_step: steps[0], last_step: steps[1] }),
+  },
+});
+export type ReportFormat = NonNullable<wire.ReportQuery['format']>;
+export const reportOf = (session: string, format: ReportFormat): FileRequest => ({
+  path: `sessions/${id(session)}/report`,
+  query: { format },
+});
+// All rows of a statement, up to the maximum of the server.
+export const rowsOf = (session: string, sql: string, format: 'csv'): FileRequest => ({
+  path: `sessions/${id(session)}/query`,
+  body: { sql, limit: MAX_QUERY_ROWS, timeout_ms: 60_000, format },
+});
 
 // All rows of a paged list. Stops at the first page that fails.
 async function fetchAllPages<P extends { readonly total: number }, Row>(

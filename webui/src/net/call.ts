@@ -130,22 +130,78 @@ function parseProblem(status: number, text: string): ApiError {
   }
 }
 
-// A call whose response is a file.
-export async function callFile(path: string, body: unknown): ApiResult<Blob> {
+export interface ServerFile {
+  readonly name: string | null; // null: the server gave none
+  readonly bytes: Blob;
+}
+
+// Bytes received so far, and all of them; null: the server does not know yet.
+export type FileProgress = (received: number, all: number | null) => void;
+
+// A call whose response is a file, which may be larger than the memory: the browser may keep a Blob
+// on disk. The body is sent with POST. A response that ends before its last byte is an error.
+export async function callFile(
+  path: string,
+  { query = {}, body, signal }: CallOptions,
+  progress: FileProgress,
+): ApiResult<ServerFile> {
+  let hasBegun = false;
   try {
-    const response = await fetch(`api/v1/${path}`, {
-      method: 'POST',
-      body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json' },
+    const response = await fetch(`api/v1/${path}${queryText(query)}`, {
+      signal: signal ?? null,
+      ...(body === undefined
+        ? {}
+        : {
+            method: 'POST',
+            body: JSON.stringify(body),
+            headers: { 'content-type': 'application/json' },
+          }),
     });
     if (!response.ok) {
       const error = parseProblem(response.status, await response.text());
       return err(withRetryAfter(error, response));
     }
-    return ok(await response.blob());
+    hasBegun = true;
+    const name = /filename="([^"]+)"/.exec(response.headers.get('content-disposition') ?? '');
+    return ok({ name: name?.[1] ?? null, bytes: await readFile(response, progress) });
   } catch (cause) {
-    return err(failureOf(cause));
+    const error = failureOf(cause);
+    return err(hasBegun && error.kind === 'offline' ? CUT_OFF : error);
   }
+}
+
+const CUT_OFF: ApiError = {
+  kind: 'unexpected',
+  detail: 'The server ended the file before it was complete.',
+};
+const PART_BYTES = 16 << 20; // held in memory
+
+async function readFile(response: Response, progress: FileProgress): Promise<Blob> {
+  // The length of an encoded response is that of other bytes.
+  const length = response.headers.has('content-encoding')
+    ? null
+    : response.headers.get('content-length');
+  const all = length === null ? null : Number(length);
+  const type = response.headers.get('content-type') ?? '';
+  const parts: Blob[] = [];
+  let latest: Uint8Array<ArrayBuffer>[] = [];
+  let [received, inLatest] = [0, 0];
+  const endPart = (): void => {
+    parts.push(new Blob(latest));
+    [latest, inLatest] = [[], 0];
+  };
+  const reader = response.body?.getReader();
+  for (;;) {
+    const chunk = await reader?.read();
+    if (chunk?.value === undefined) break;
+    latest.push(chunk.value);
+    received += chunk.value.length;
+    inLatest += chunk.value.length;
+    if (inLatest >= PART_BYTES) endPart();
+    progress(received, all);
+  }
+  endPart();
+  return new Blob(parts, { type });
 }
 
 // A file of the page itself.

@@ -48,6 +48,7 @@ export type PictureAxis = Schemas['RasterAxis'];
 export type PictureHead = Omit<Schemas['Raster'], 'cells'>;
 export type PictureQuery = NonNullable<operations['heatmap']['parameters']['query']>;
 export type ExportQuery = NonNullable<operations['export']['parameters']['query']>;
+export type ReportQuery = NonNullable<operations['report']['parameters']['query']>;
 export type SequentialityQuery = NonNullable<operations['sequentiality']['parameters']['query']>;
 export type TraceSums = Schemas['TraceSums'];
 export type WithinComparison = Schemas['WithinComparison'];

@@ -7,6 +7,7 @@ import type { OpenSession } from '../state/open_session';
 import { endingText } from '../state/ending';
 import type { Store } from '../state/store';
 import type { StepTotals } from '../state/step_totals';
+import { usePart } from '../ui/hooks';
 import { Menu, MenuItem } from '../ui/Menu';
 
 export function StatusLine({ store }: { store: Store }) {
@@ -43,7 +44,9 @@ export function StatusLine({ store }: { store: Store }) {
 
 // The ways out of the page: files, the report, and the commands of tt that give the same.
 function Export({ store }: { store: Store }) {
-  void store.open.value?.info.value; // what can be saved depends on it
+  // What can be saved depends on these.
+  void store.open.value?.info.value;
+  usePart(() => store.navigation.view.value.range);
   return (
     <Menu
       label="Save session as"

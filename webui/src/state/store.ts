@@ -18,6 +18,7 @@ import { layerOfSelection, stepOpsOf } from './per_session';
 import { Navigation, type Browser, type HistoryMode } from './navigation';
 import { OpenSession, adjacentStep, isInPhase } from './open_session';
 import { sameSelection, type Selection } from './selection';
+import { Saves, type Offer } from './saves';
 import { SessionList, type ListedSession } from './session_list';
 import { SettingsStore, type Theme } from './settings';
 import { Shell } from './shell';
@@ -43,6 +44,7 @@ export interface StoreParts {
   readonly local: Pick<Storage, 'getItem' | 'setItem'> | null;
   readonly tab: Pick<Storage, 'getItem' | 'setItem'> | null;
   readonly systemTheme: ReadonlySignal<Theme>;
+  readonly offer: Offer;
 }
 
 const KINDS: readonly LiveKind[] = ['token', 'step', 'op', 'progress'];
@@ -57,6 +59,7 @@ const STOP_MS = 2000;
 export class Store implements LiveSink {
   readonly settings: SettingsStore;
   readonly toasts = new Toasts();
+  readonly saves: Saves;
   readonly shell = new Shell();
   readonly navigation: Navigation;
   readonly connection: Connection;
@@ -83,10 +86,11 @@ export class Store implements LiveSink {
   private readonly budgets = new Map<string, MemoryBudget>();
   private startedRun: Run | null = null; // the run that was just started, used when its session opens
 
-  constructor({ api, waiting, browser, panels, local, tab, systemTheme }: StoreParts) {
+  constructor({ api, waiting, browser, panels, local, tab, systemTheme, offer }: StoreParts) {
     this.api = api;
     this.panels = panels;
     this.open = this.current;
+    this.saves = new Saves(api, this.toasts, offer);
     this.leftTurns = this.left;
     this.now = this.clock;
     this.settings = new SettingsStore(local);

@@ -98,5 +98,6 @@ export function fakeStore(part: Partial<Api>, browser = new FakeBrowser()): Stor
     local: new FakeStorage(),
     tab: new FakeStorage(),
     systemTheme: signal('dark'),
+    offer: () => undefined,
   });
 }

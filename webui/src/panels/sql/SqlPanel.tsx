@@ -8,7 +8,7 @@ import manual from '../../../../docs/sql.md?raw';
 import { exactValue, formatValue } from '../../charts/table';
 import { formatCount, plural } from '../../format';
 import type { Column } from '../../grid/column';
-import { errorText } from '../../net/api';
+import { errorText, rowsOf } from '../../net/api';
 import type { QueryRows } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
 import { graphOf } from '../../state/per_session';
@@ -16,7 +16,6 @@ import { Resource } from '../../state/resource';
 import { remember, sqlHistory } from '../../state/sql_history';
 import type { Store } from '../../state/store';
 import { copyText } from '../../ui/clipboard';
-import { download } from '../../ui/download';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Menu, MenuItem } from '../../ui/Menu';
@@ -423,10 +422,8 @@ function Out(props: { store: Store; session: OpenSession; asked: Asked | null })
     <Menu icon="download" label="Save or copy the rows">
       <MenuItem
         run={() => {
-          void session.context.api.queryFile(session.id, asked.sql).then((file) => {
-            if (file.ok) download(`${session.id}-rows.csv`, file.value);
-            else store.toasts.error(errorText(file.error));
-          });
+          const request = rowsOf(session.id, asked.sql, 'csv');
+          void store.saves.save('Rows as CSV', `${session.id}-rows.csv`, request);
         }}
       >
         Save all rows as CSV

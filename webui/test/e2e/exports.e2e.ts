@@ -1,0 +1,128 @@
+// Exports and reports are files that the server makes: the page shows how far they are, and stops them.
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use();
+
+const open = async (): Promise<void> => {
+  const { page } = fixture;
+  await page.getByRole('contentinfo').getByRole('button', { name: 'Save session as' }).click();
+};
+const item = (name: string) => fixture.page.getByRole('button', { name, exact: true });
+const downloads = () => fixture.page.getByRole('region', { name: 'Downloads' });
+
+async function saved(name: string): Promise<{ readonly name: string; readonly bytes: Buffer }> {
+  await open();
+  const arrives = fixture.page.waitForEvent('download');
+  await item(name).click();
+  const file = await arrives;
+  return { name: file.suggestedFilename(), bytes: await readFile(await file.path()) };
+}
+
+async function fromServer(path: string): Promise<Buffer> {
+  const answer = await fetch(`${fixture.server.url}/api/v1/sessions/${fixture.session ?? ''}/${path}`); // prettier-ignore
+  expect(answer.status).toBe(200);
+  return Buffer.from(await answer.arrayBuffer());
+}
+
+// Of a connection with so many bytes per second; 0: the fastest.
+async function connection(bytesPerSecond: number): Promise<void> {
+  const devtools = await fixture.page.context().newCDPSession(fixture.page);
+  await devtools.send('Network.emulateNetworkConditions', {
+    offline: false,
+    latency: 0,
+    downloadThroughput: bytesPerSecond || -1,
+    uploadThroughput: -1,
+  });
+}
+
+const FORMATS = {
+  CSV: ['csv', '.csv'],
+  JSON: ['json', '.json'],
+  'NDJSON log': ['ndjson', '.ndjson'],
+  Parquet: ['parquet', '.parquet'],
+  'Arrow stream': ['arrow', '.arrows'],
+  'Arrow file': ['arrow-file', '.arrow'],
+  'Chrome trace': ['chrome', '.trace.json'],
+  'Perfetto trace': ['perfetto', '.pftrace'],
+  'Graphviz graph': ['dot', '.dot'],
+  'run folder': ['folder', '.tar'],
+} as const;
+
+describe('files of a session', () => {
+  it('each export is the file of the server, with its name', async () => {
+    const session = await fixture.recorded(3);
+    for (const [name, [format, end]] of Object.entries(FORMATS)) {
+      const file = await saved(`Export the session as ${name}`);
+      expect(file.name).toBe(session + end);
+      expect(file.bytes.equals(await fromServer(`export?format=${format}`)), format).toBe(true);
+    }
+    // The menu has no others, and none is missing of those that the server has.
+    const { paths } = await fixture.page.evaluate(
+      async () =>
+        (await (await fetch('api/openapi.json')).json()) as {
+          paths: Record<string, { parameters: { name?: string; schema?: { enum?: string[] } }[] }>;
+        },
+    );
+    const known = paths['/api/v1/sessions/{id}/export']?.parameters.find(({ name }) => name === 'format'); // prettier-ignore
+    expect(Object.values(FORMATS).map(([format]) => format).sort()).toEqual([...(known?.schema?.enum ?? [])].sort()); // prettier-ignore
+  });
+
+  it('the report is a file in three formats', async () => {
+    const session = await fixture.recorded(3);
+    for (const [name, format] of [['HTML', 'html'], ['Markdown', 'md'], ['JSON', 'json']] as const) {
+      const file = await saved(`Report as ${name}`);
+      expect(file.name).toBe(`${session}-report.${format}`);
+      expect(file.bytes.equals(await fromServer(`report?format=${format}`)), format).toBe(true);
+    } // prettier-ignore
+  });
+
+  it('a range of steps is what is exported', async () => {
+    const session = await fixture.recorded(12);
+    await fixture.show(session, 'r=step:4:7');
+    const file = await saved('Export steps 4 to 6 as CSV');
+    const [head = '', ...lines] = file.bytes.toString().trimEnd().split('\n');
+    const at = head.split(',').indexOf('step');
+    expect(new Set(lines.map((line) => line.split(',')[at]))).toEqual(new Set(['4', '5', '6']));
+    const { rows } = await fixture.sql<[number]>('SELECT count(*) FROM access WHERE step BETWEEN 4 AND 6'); // prettier-ignore
+    expect(lines.length).toBe(rows[0]?.[0]);
+  });
+
+  it('shows the progress of a long export, which can be cancelled', async () => {
+    const { page } = fixture;
+    fixture.spoilPage();
+    await fixture.recorded(64);
+    await connection(200_000);
+    await open();
+    await item('Export the session as CSV').click();
+    await downloads().getByRole('progressbar', { name: 'Saving CSV' }).waitFor();
+    await expect.poll(() => downloads().innerText()).toMatch(/\d [KM]iB/);
+    const files: string[] = [];
+    page.on('download', (file) => files.push(file.suggestedFilename()));
+    await downloads().getByRole('button', { name: 'Cancel CSV' }).click();
+    await downloads().waitFor({ state: 'detached' });
+    await connection(0);
+    // Another one arrives, and nothing of the cancelled one.
+    await open();
+    await item('Report as Markdown').click();
+    await expect.poll(() => files).toEqual([`${fixture.session ?? ''}-report.md`]);
+    expect(await fixture.toasts.innerText()).not.toContain('CSV');
+  });
+
+  it('a file that the server does not end is not saved', async () => {
+    const { server } = fixture;
+    fixture.spoilPage();
+    await fixture.recorded(64);
+    await connection(200_000);
+    await open();
+    await item('Export the session as CSV').click();
+    await expect.poll(() => downloads().innerText()).toMatch(/\d [KM]iB/);
+    await server.pause('SIGKILL');
+    await connection(0);
+    await fixture.toasts.getByText('CSV was not saved: The server ended the file before it was complete.').waitFor(); // prettier-ignore
+    await server.resume();
+    await expect.poll(() => fixture.run.isEnabled()).toBe(true);
+    fixture.errors = fixture.errors.filter((text) => !/net::ERR_|WebSocket/.test(text));
+  });
+});
