@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -254,6 +255,14 @@ ExpertsFor experts_for(std::span<const RouterUse> routers, std::uint32_t percent
 
 double RouterUse::coverage() const { return ratio(used.size(), experts); }
 double RouterUse::turnover() const { return ratio(turned, followed); }
+
+std::string RouterUse::most_used(std::size_t count) const {
+  std::vector<ExpertCount> counts = used;
+  std::ranges::stable_sort(counts, std::greater<>(), &ExpertCount::choices);
+  return join(counts | std::views::take(count), [&](const ExpertCount& one) {
+    return std::format("{} ({:.0f} %)", one.expert, 100 * ratio(one.choices, choices));
+  });
+}
 
 std::expected<std::vector<RouterUse>, TraceError> expert_use(const SessionReader& reader,
                                                              std::optional<Phase> phase,

@@ -53,6 +53,8 @@ struct RouterUse {
   // How many of the most used experts have at least `percent` of the choices.
   std::uint32_t experts_for(std::uint32_t percent) const;
   double turnover() const;  // turned / followed. 0: every token has the same experts
+  // The most used ones with their share of the choices: "3 (20 %), 1 (12 %)".
+  std::string most_used(std::size_t count) const;
   friend bool operator==(const RouterUse&, const RouterUse&) = default;
 };
 

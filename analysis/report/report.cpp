@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <format>
 #include <ranges>
 
@@ -17,33 +18,150 @@ constexpr std::size_t kRows = 15;     // maximum rows of a table
 constexpr std::size_t kPins = 60;     // maximum rows of the table of weights to pin
 constexpr std::size_t kPoints = 400;  // maximum points of a line
 
-constexpr const char* kSumColumns[] = {"ops",  "accesses", "read",   "written",
-                                       "time", "share",    "bytes/s"};
+// The phases beside each other.
+ReportSection phases_section(const ReportData& f) {
+  ReportSection section{.title = "Prompt and generation",
+                        .text = {"Times and bytes are per token."},
+                        .charts = {},
+                        .columns = {{.name = "phase"}},
+                        .rows = {}};
+  for (const char* column :
+       {"tokens", "steps", "time", "read", "written", "time in ops", "page faults in all"})
+    section.columns.push_back({.name = column, .right = true});
+  for (const PhasePart& part : f.phases) {
+    const TraceSums& s = f.by_op_kind.total.*part.sums;
+    section.rows.push_back(
+        {part.name, std::to_string(part.tokens), std::to_string(part.steps),
+         format_duration(part.per_token(static_cast<double>(part.time.v))),
+         format_bytes(part.per_token(s.bytes_read)), format_bytes(part.per_token(s.bytes_written)),
+         format_duration(part.per_token(s.time_ns)), std::format("{:.0f}", s.faults)});
+  }
+  return section;
+}
 
-ReportSection breakdown_section(const char* title, const char* first, const Breakdown& from) {
+// The rows of `from` that a table shows: layers in order, others with the most time first.
+std::vector<BreakdownRow> shown_rows(const Breakdown& from, std::vector<std::string>& text) {
+  std::vector<BreakdownRow> rows = from.rows;
+  if (from.by == Axis::Layer) return rows;
+  std::ranges::stable_sort(rows, std::ranges::greater{}, [](const BreakdownRow& r) {
+    return std::pair(r.all.time_ns, r.all.bytes());
+  });
+  if (rows.size() > kRows) {
+    text.push_back(std::format("The {} of {} with the most time.", kRows, rows.size()));
+    rows.resize(kRows);
+  }
+  return rows;
+}
+
+// The phases are apart: a prompt evaluates many tokens with one read of the weights.
+ReportSection breakdown_section(const char* title, const char* first, const Breakdown& from,
+                                const std::vector<PhasePart>& phases) {
   ReportSection section{
       .title = title, .text = {}, .charts = {}, .columns = {{.name = first}}, .rows = {}};
-  for (const char* column : kSumColumns) section.columns.push_back({.name = column, .right = true});
-  std::vector<BreakdownRow> rows = from.rows;
-  // Layers stay in order; other rows are sorted by time, descending.
-  if (from.by != Axis::Layer) {
-    std::ranges::stable_sort(rows, std::ranges::greater{}, [](const BreakdownRow& r) {
-      return std::pair(r.all.time_ns, r.all.bytes());
-    });
-    if (rows.size() > kRows) {
-      section.text.push_back(std::format("The {} of {} with the most time.", kRows, rows.size()));
-      rows.resize(kRows);
+  const std::vector<BreakdownRow> rows = shown_rows(from, section.text);
+  section.text.emplace_back("Read bytes and times are per token.");
+  for (const BreakdownRow& row : rows) section.rows.push_back({row.name});
+  for (const PhasePart& part : phases) {
+    for (const char* column : {"read", "time", "share of time"})
+      section.columns.push_back({.name = std::format("{}: {}", part.name, column), .right = true});
+    const double total_ns = (from.total.*part.sums).time_ns;
+    BarChart bars{.title = std::format("{}, {}", title, part.name), .bars = {}};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const TraceSums& s = rows[i].*part.sums;
+      const double ns = part.per_token(s.time_ns);
+      bars.bars.push_back({.label = rows[i].name, .value = ns, .text = format_duration(ns)});
+      for (std::string cell : {format_bytes(part.per_token(s.bytes_read)), format_duration(ns),
+                               format_percent(s.time_ns, total_ns)})
+        section.rows[i].push_back(std::move(cell));
     }
+    section.charts.emplace_back(std::move(bars));
   }
-  BarChart bars{.title = title, .bars = {}};
+  return section;
+}
+
+// Both sessions per token: sums of runs of different length say nothing.
+ReportSection compared_section(const char* title, const char* first, const Breakdown& left,
+                               const std::vector<PhasePart>& left_phases, const Breakdown& right,
+                               const std::vector<PhasePart>& right_phases) {
+  ReportSection section{
+      .title = title,
+      .text = {"Read bytes and times are per token: of this session, and of the other one."},
+      .charts = {},
+      .columns = {{.name = first}},
+      .rows = {}};
+  const std::vector<BreakdownRow> rows = shown_rows(left, section.text);
+  for (const BreakdownRow& row : rows) section.rows.push_back({row.name});
+  std::vector<const BreakdownRow*> partners;  // null: only in the left session
   for (const BreakdownRow& row : rows) {
-    const TraceSums& s = row.all;
-    bars.bars.push_back(
-        {.label = row.name, .value = s.time_ns, .text = format_duration(s.time_ns)});
+    const auto found = std::ranges::find(right.rows, row.name, &BreakdownRow::name);
+    partners.push_back(found == right.rows.end() ? nullptr : &*found);
+  }
+  std::vector<const BreakdownRow*> others;  // only in the right session
+  for (const BreakdownRow& row : right.rows) {
+    if (std::ranges::contains(left.rows, row.name, &BreakdownRow::name)) continue;
+    others.push_back(&row);
+    section.rows.push_back({row.name});
+  }
+  for (const PhasePart& part : left_phases) {
+    const auto other = std::ranges::find(right_phases, part.sums, &PhasePart::sums);
+    if (other == right_phases.end()) continue;
+    for (const char* column : {"read", "read, other", "time", "time, other", "time / other time"})
+      section.columns.push_back({.name = std::format("{}: {}", part.name, column), .right = true});
+    const auto fill = [&](std::vector<std::string>& cells, const BreakdownRow* a,
+                          const BreakdownRow* b) {
+      const auto of = [](const BreakdownRow* row, const PhasePart& p, double TraceSums::* value) {
+        return row == nullptr ? 0 : p.per_token(row->*p.sums.*value);
+      };
+      const auto cell = [](const BreakdownRow* row, std::string text) {
+        return row == nullptr ? "-" : std::move(text);
+      };
+      const double a_ns = of(a, part, &TraceSums::time_ns),
+                   b_ns = of(b, *other, &TraceSums::time_ns);
+      cells.push_back(cell(a, format_bytes(of(a, part, &TraceSums::bytes_read))));
+      cells.push_back(cell(b, format_bytes(of(b, *other, &TraceSums::bytes_read))));
+      cells.push_back(cell(a, format_duration(a_ns)));
+      cells.push_back(cell(b, format_duration(b_ns)));
+      cells.push_back(a_ns > 0 && b_ns > 0 ? std::format("{:.2f}", a_ns / b_ns) : "-");
+    };
+    for (std::size_t i = 0; i < rows.size(); ++i) fill(section.rows[i], &rows[i], partners[i]);
+    for (std::size_t i = 0; i < others.size(); ++i)
+      fill(section.rows[rows.size() + i], nullptr, others[i]);
+  }
+  return section;
+}
+
+ReportSection experts_section(const ReportData& f) {
+  const PhasePart& part = f.phases.back();
+  ReportSection section{.title = std::format("Experts, {}", part.name),
+                        .text = {},
+                        .charts = {},
+                        .columns = {{.name = "layer"}},
+                        .rows = {}};
+  for (const std::uint32_t percent : kUsePercents) {
+    const ExpertsFor of = experts_for(f.experts, percent);
+    section.text.push_back(
+        std::format("{} % of the choices go to {:g} of {} experts per layer (median; {} to {}).",
+                    percent, of.median, f.experts.front().experts, of.least, of.most));
+  }
+  section.text.emplace_back(
+      "Entropy: of the choices in bits, and its maximum, which all experts chosen equally often "
+      "have. Turnover: the part of a token's experts that the token before did not use.");
+  for (const char* column :
+       {"experts per token", "tokens", "entropy", "turnover", "for 90 % of the choices"})
+    section.columns.push_back({.name = column, .right = true});
+  section.columns.push_back({.name = "most used, share of the choices"});
+  BarChart bars{.title = "Experts that have 90 % of the choices, by layer", .bars = {}};
+  for (const RouterUse& use : f.experts) {
+    const std::string layer = use.router == 0 ? std::to_string(use.layer.v)
+                                              : std::format("{}.{}", use.layer.v, use.router);
+    const std::string carry = std::to_string(use.experts_for(kUsePercents[0]));
     section.rows.push_back(
-        {row.name, std::format("{:.0f}", s.executions), std::format("{:.0f}", s.accesses()),
-         format_bytes(s.bytes_read), format_bytes(s.bytes_written), format_duration(s.time_ns),
-         format_percent(s.time_ns, from.total.all.time_ns), format_bytes(s.bytes_per_second())});
+        {layer, std::format("{} of {}", use.per_token, use.experts), std::to_string(use.tokens),
+         std::format("{:.2f} of {:.2f}", use.entropy(), std::log2(std::max(1U, use.experts))),
+         std::format("{:.0f} %", 100 * use.turnover()), carry, use.most_used(4)});
+    bars.bars.push_back({.label = layer,
+                         .value = static_cast<double>(use.experts_for(kUsePercents[0])),
+                         .text = carry});
   }
   section.charts.emplace_back(std::move(bars));
   return section;
@@ -225,6 +343,8 @@ ReportSection facts_section(const SessionInfo& info) {
   return section;
 }
 
+std::string title_of(const SessionInfo& info) { return info.title.empty() ? info.id : info.title; }
+
 std::string when(std::int64_t unix_ns) {
   if (unix_ns == 0) return "at an unknown time";  // imported from a format without times
   using namespace std::chrono;
@@ -243,22 +363,37 @@ std::vector<Advice> advice_of(const ReportData& data) {
   return session_advice(data, failed);
 }
 
-Report report_of(const ReportData& data) {
+Report report_of(const ReportData& data, const ReportComparison* compared) {
   const SessionInfo& info = data.info;
-  Report report{.title = info.title.empty() ? info.id : info.title,
+  Report report{.title = title_of(info),
                 .subtitle = std::format("Session {}, {}, level {}, {}, {}", info.id,
                                         when(info.start_utc_ns), to_text(info.level),
                                         counted(info.n_layers, "layer"), to_text(info.state)),
+                .compared = {},
                 .findings = session_findings(data),
                 .advice = advice_of(data),
                 .sections = {}};
+  const std::vector<PhasePart>& phases = data.phases;
+  if (compared != nullptr) {
+    const SessionInfo& other = compared->other;
+    report.compared = {.with = std::format("{} (session {})", title_of(other), other.id),
+                       .comparison = compared->comparison};
+    report.sections.push_back(compared_section("Compared by component", "component",
+                                               data.by_component, phases, compared->by_component,
+                                               compared->phases));
+    report.sections.push_back(compared_section("Compared by kind of op", "op", data.by_op_kind,
+                                               phases, compared->by_op_kind, compared->phases));
+  }
+  if (!phases.empty()) report.sections.push_back(phases_section(data));
   if (!data.token_ms.empty()) report.sections.push_back(latency_section(data));
   if (!data.by_op_kind.rows.empty()) {
-    report.sections.push_back(breakdown_section("By kind of op", "op", data.by_op_kind));
-    report.sections.push_back(breakdown_section("By component", "component", data.by_component));
-    report.sections.push_back(breakdown_section("By layer", "layer", data.by_layer));
-    report.sections.push_back(breakdown_section("By tensor", "tensor", data.by_tensor));
+    report.sections.push_back(breakdown_section("By kind of op", "op", data.by_op_kind, phases));
+    report.sections.push_back(
+        breakdown_section("By component", "component", data.by_component, phases));
+    report.sections.push_back(breakdown_section("By layer", "layer", data.by_layer, phases));
+    report.sections.push_back(breakdown_section("By tensor", "tensor", data.by_tensor, phases));
   }
+  if (!data.experts.empty()) report.sections.push_back(experts_section(data));
   if (!data.lru.empty()) report.sections.push_back(memory_section(data));
   if (data.by_tensor.total.all.faults > 0)
     report.sections.push_back(faults_section(data.by_tensor));

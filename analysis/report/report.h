@@ -6,21 +6,43 @@
 // Gathering the data and formatting it are separate, so that tests can format synthetic data.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <expected>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "analysis/experts/experts.h"
 #include "analysis/findings/finding.h"
 #include "analysis/findings/session_figures.h"
+#include "analysis/report/comparison.h"
 #include "analysis/report/validation.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
 
+// The steps of one phase, whose tables are apart from those of the others.
+struct PhasePart {
+  std::string name;  // "prompt"
+  // Where a row of a breakdown has the sums of these steps.
+  TraceSums BreakdownRow::* sums = &BreakdownRow::all;
+  std::uint64_t steps = 0, tokens = 0;
+  Ns time{};  // total duration of the steps
+
+  double per_token(double sum) const {
+    return sum / static_cast<double>(std::max<std::uint64_t>(tokens, 1));
+  }
+};
+// Prompt and generation, each if it has steps; all steps if the session has neither.
+std::vector<PhasePart> phase_parts(const SessionIndex& index);
+
 struct ReportData : SessionFigures {
+  std::vector<PhasePart> phases;
+  std::vector<RouterUse> experts;       // in the steps of the last one of `phases`
   std::vector<CachePoint> pin, belady;  // at the capacities of `lru`; empty: no weight was read
   Validation validation;
 };
@@ -28,6 +50,17 @@ struct ReportData : SessionFigures {
 std::expected<ReportData, TraceError> gather_report_data(
     const std::filesystem::path& file, const SessionIndex& index, const SessionReader& reader,
     const ContinueCheck& keep_going = never_cancel, const ProgressCallback& progress = no_progress);
+
+// What a report says about a second session.
+struct ReportComparison {
+  SessionInfo other;
+  Comparison comparison;          // the session of the report is the left one
+  std::vector<PhasePart> phases;  // of the other session
+  Breakdown by_component, by_op_kind;
+};
+std::expected<ReportComparison, TraceError> gather_report_comparison(
+    const ComparedSession& session, const ComparedSession& other,
+    const ContinueCheck& keep_going = never_cancel);
 
 struct BarChart {
   struct Bar {
@@ -63,12 +96,19 @@ struct ReportSection {
 
 struct Report {
   std::string title, subtitle;
+  // With which session it is compared, if any.
+  struct Compared {
+    std::string with;  // its title
+    Comparison comparison;
+  };
+  std::optional<Compared> compared;
   std::vector<Finding> findings;
   std::vector<Advice> advice;
   std::vector<ReportSection> sections;
 };
 
 std::vector<Advice> advice_of(const ReportData& data);
-Report report_of(const ReportData& data);
+// `compared`: with another session; null: with none.
+Report report_of(const ReportData& data, const ReportComparison* compared = nullptr);
 
 }  // namespace tt

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "analysis/report/report.h"
@@ -47,7 +48,60 @@ std::expected<void, TraceError> gather_policies(const ReadSequence& sequence, Re
   return {};
 }
 
+// Of the phase that the report shows last: generation, if the session generated.
+std::expected<void, TraceError> gather_experts(const SessionReader& reader, ReportData& data,
+                                               const ContinueCheck& keep_going) {
+  if (data.info.n_experts == 0 || data.phases.empty()) return {};
+  const auto sums = data.phases.back().sums;
+  const std::optional<Phase> phase = sums == &BreakdownRow::generate
+                                         ? std::optional(Phase::Generate)
+                                     : sums == &BreakdownRow::prompt ? std::optional(Phase::Prompt)
+                                                                     : std::nullopt;
+  auto use = expert_use(reader, phase, keep_going);
+  if (!use) return std::unexpected(use.error());
+  data.experts = *std::move(use);
+  return {};
+}
+
 }  // namespace
+
+std::vector<PhasePart> phase_parts(const SessionIndex& index) {
+  PhasePart prompt{.name = "prompt", .sums = &BreakdownRow::prompt};
+  PhasePart generation{.name = "generation", .sums = &BreakdownRow::generate};
+  PhasePart all{.name = "all steps", .sums = &BreakdownRow::all};
+  for (const IndexedStep& step : index.steps()) {
+    if (step.left_out) continue;
+    PhasePart& part = step.phase == Phase::Prompt     ? prompt
+                      : step.phase == Phase::Generate ? generation
+                                                      : all;
+    ++part.steps;
+    part.tokens += step.n_tokens;
+    part.time = part.time + (step.end - step.begin);
+  }
+  std::vector<PhasePart> parts;
+  for (const PhasePart* part : {&prompt, &generation})
+    if (part->steps > 0) parts.push_back(*part);
+  if (parts.empty() && all.steps > 0) parts.push_back(all);
+  return parts;
+}
+
+std::expected<ReportComparison, TraceError> gather_report_comparison(
+    const ComparedSession& session, const ComparedSession& other, const ContinueCheck& keep_going) {
+  auto comparison = compare(session, other, PageRange{.from = 0, .limit = 0}, keep_going);
+  if (!comparison) return std::unexpected(comparison.error());
+  ReportComparison gathered{.other = other.index.info(),
+                            .comparison = *std::move(comparison),
+                            .phases = phase_parts(other.index),
+                            .by_component = {},
+                            .by_op_kind = {}};
+  for (const auto& [axis, rows] : {std::pair(Axis::Component, &gathered.by_component),
+                                   std::pair(Axis::OpKind, &gathered.by_op_kind)}) {
+    auto sums = breakdown(other.index, {.by = axis}, keep_going);
+    if (!sums) return std::unexpected(sums.error());
+    *rows = *std::move(sums);
+  }
+  return gathered;
+}
 
 std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::path& file,
                                                          const SessionIndex& index,
@@ -58,7 +112,10 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
   ReadSequence reads;
   auto figures = gather_session_figures(index, reader, keep_going, progress, &reads);
   if (!figures) return std::unexpected(figures.error());
-  ReportData data{*std::move(figures), {}, {}, {}};
+  ReportData data{*std::move(figures), {}, {}, {}, {}, {}};
+  data.phases = phase_parts(index);
+  if (const auto found = gather_experts(reader, data, keep_going); !found)
+    return std::unexpected(found.error());
   if (const auto found = gather_policies(reads, data, keep_going); !found)
     return std::unexpected(found.error());
   progress("validating");

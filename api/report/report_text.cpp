@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include "api/report/svg_chart.h"
+#include "api/text/cause_text.h"
+#include "api/text/change_text.h"
 #include "api/text/finding_text.h"
 #include "templates.h"
 #include "tracer/text/jinja/jinja_engine.h"
@@ -52,11 +54,20 @@ Json to_json(const Report& report, ReportFormat format) {
   }
   Json findings = Json::array();
   for (const Finding& one : report.findings) findings.push_back(finding_text(one));
-  return {{"title", cell_text(report.title)},
-          {"subtitle", cell_text(report.subtitle)},
-          {"findings", std::move(findings)},
-          {"advice", std::move(advice)},
-          {"sections", std::move(sections)}};
+  Json compared = nullptr;
+  if (report.compared) {
+    const Comparison& comparison = report.compared->comparison;
+    Json causes = Json::array();
+    for (const DifferenceCause& cause : comparison.causes)
+      causes.push_back(cell_text(cause_line(cause)));
+    if (causes.empty()) causes.push_back(kNoCause);
+    compared = {{"with", cell_text(report.compared->with)},
+                {"change", what_changed(comparison)},
+                {"causes", std::move(causes)}};
+  }
+  return {{"title", cell_text(report.title)}, {"subtitle", cell_text(report.subtitle)},
+          {"compared", std::move(compared)},  {"findings", std::move(findings)},
+          {"advice", std::move(advice)},      {"sections", std::move(sections)}};
 }
 
 }  // namespace

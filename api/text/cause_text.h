@@ -17,5 +17,8 @@ std::string fact_label(const std::string& name);
 // All in one line: "Other settings: context size 512 and 1024, threads 2 and 4." Of long values
 // only the label, of many facts only the first.
 std::string cause_line(const DifferenceCause& cause);
+// What is said if no cause is known.
+inline constexpr const char* kNoCause =
+    "No cause of a difference is recorded: same model, settings, request and machine.";
 
 }  // namespace tt

@@ -77,7 +77,7 @@ void print_facts(const std::vector<ComparedFact>& facts) {
 
 void print_causes(const std::vector<DifferenceCause>& causes) {
   if (causes.empty()) {
-    print_line("No cause of a difference is recorded: same model, settings, request and machine.");
+    print_line("{}", kNoCause);
   } else {
     print_line("Causes of differences:");
     for (const DifferenceCause& cause : causes)

@@ -47,14 +47,6 @@ double percent(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-std::string most_used_experts(const RouterUse& use) {
-  std::vector<ExpertCount> counts = use.used;
-  std::ranges::stable_sort(counts, std::greater<>(), &ExpertCount::choices);
-  return join(counts | std::views::take(4), [&](const ExpertCount& count) {
-    return std::format("{} ({:.0f} %)", count.expert, percent(count.choices, use.choices));
-  });
-}
-
 std::string percent_text(std::uint64_t part, std::uint64_t whole) {
   return std::format("{:.1f} %", percent(part, whole));
 }
@@ -80,7 +72,7 @@ void print_routers(const std::vector<RouterUse>& routers) {
                std::to_string(use.experts_for(kUsePercents[0])),
                std::to_string(use.experts_for(kUsePercents[1])),
                std::to_string(use.experts_for(kUsePercents[2])),
-               std::format("{:.0f} %", 100 * use.turnover()), most_used_experts(use)});
+               std::format("{:.0f} %", 100 * use.turnover()), use.most_used(4)});
   }
   table.print();
   put("\n");

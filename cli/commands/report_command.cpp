@@ -1,5 +1,6 @@
 // tt report FILE: writes a report about a session as HTML, Markdown or JSON.
 #include <cstdio>
+#include <expected>
 #include <filesystem>
 #include <format>
 #include <map>
@@ -30,7 +31,7 @@ const std::map<std::string, ReportFormat>& formats() {
 }
 
 struct ReportOptions {
-  std::string file;
+  std::string file, compare;  // compare: another session file; empty: none
   std::filesystem::path output = "-";
   std::optional<ReportFormat> format;
   LeaveOut leave_out = LeaveOut::Nothing;
@@ -66,17 +67,41 @@ int run(const ReportOptions& options) {
   const ReportFormat format = *selected;
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  const auto figures = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
-    return SessionIndex::build(session, progress.start_steps("reading", session), options.leave_out)
-        .and_then([&](const SessionIndex& index) {
-          return gather_report_data(options.file, index, session,
-                                    progress.start("computing figures"),
-                                    [&](const char* what) { progress.start(what); });
-        });
-  });
+  std::optional<SessionReader> other;
+  if (!options.compare.empty()) {
+    auto opened = open_session(options.compare);
+    if (!opened) return progress.failed(opened.error());
+    other = *std::move(opened);
+  }
+  std::optional<ReportComparison> compared;
+  // Of the readable part of the other session.
+  const auto compare_with_other = [&](const SessionIndex& index, const SessionReader& session) {
+    return progress.query_valid_prefix(*other, [&](const SessionReader& right) {
+      return SessionIndex::build(right, progress.start_steps("reading", right), options.leave_out)
+          .and_then([&](const SessionIndex& right_index) {
+            return gather_report_comparison({.index = index, .reader = session},
+                                            {.index = right_index, .reader = right},
+                                            progress.start("comparing"));
+          });
+    });
+  };
+  const auto figures = progress.query_valid_prefix(
+      *reader, [&](const SessionReader& session) -> std::expected<ReportData, TraceError> {
+        const auto index = SessionIndex::build(session, progress.start_steps("reading", session),
+                                               options.leave_out);
+        if (!index) return std::unexpected(index.error());
+        if (other) {
+          auto both = compare_with_other(*index, session);
+          if (!both) return std::unexpected(both.error());
+          compared = *std::move(both);
+        }
+        return gather_report_data(options.file, *index, session,
+                                  progress.start("computing figures"),
+                                  [&](const char* what) { progress.start(what); });
+      });
   if (!figures) return progress.failed(figures.error());
   progress.end();
-  const std::string text = text_of(report_of(*figures), format);
+  const std::string text = text_of(report_of(*figures, compared ? &*compared : nullptr), format);
   if (to_stdout) {
     print_line("{}", text);
   } else if (const auto written = exchange::write_file(output, text); !written) {
@@ -101,11 +126,15 @@ RunVerb add_report_command(CLI::App& command) {
           ->transform(choice(formats()))
           ->type_name("FORMAT");
   command.add_flag("--json", options->json, "Same as --format json")->excludes(format);
+  command
+      .add_option("--compare", options->compare,
+                  "Another session file: the report begins with what differs from it")
+      ->type_name("FILE");
   add_clean_option(command, options->leave_out, "all times and sums of ops");
   command.add_flag("--force", options->force, "Replace an existing file");
   command.footer(
       "Example: tt report s.ttrace -o report.html\n"
-      "         tt report s.ttrace -o report.md");
+      "         tt report s.ttrace --compare before.ttrace -o report.md");
   return [options] { return run(*options); };
 }
 

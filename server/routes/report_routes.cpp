@@ -158,23 +158,36 @@ void respond_findings(SessionStore& sessions, IndexCache& indexes, const std::st
 }
 
 void respond_report(SessionStore& sessions, IndexCache& indexes, const std::string& id,
-                    const FormatName& format, Response& response, const ContinueCheck& keep_going) {
+                    const std::optional<std::string>& other_id, const FormatName& format,
+                    Response& response, const ContinueCheck& keep_going) {
   const auto file = sessions.file(id);
   if (!file) return respond(response, problem_of(file.error()));
-  auto opened = open_indexed(sessions, indexes, id, keep_going);
+  auto opened = open_two_indexed(sessions, indexes, id, other_id.value_or(id), keep_going);
   if (!opened) return respond(response, problem_of(opened.error()));
-  const auto compute = [&] {
-    return gather_report_data(file->path, opened->index(), opened->reader, keep_going);
+  auto& [session, other] = *opened;
+  std::optional<ReportComparison> compared;
+  const auto compute = [&]() -> std::expected<ReportData, TraceError> {
+    if (other_id) {
+      auto both =
+          gather_report_comparison({.index = session.index(), .reader = session.reader},
+                                   {.index = other.index(), .reader = other.reader}, keep_going);
+      if (!both) return std::unexpected(both.error());
+      compared = *std::move(both);
+    }
+    return gather_report_data(file->path, session.index(), session.reader, keep_going);
   };
   auto figures = compute();
-  if (is_damaged(figures) && opened->truncate_at_damage(keep_going)) {
+  if (is_damaged(figures) && session.truncate_at_damage(keep_going) &&
+      other.truncate_at_damage(keep_going)) {
     figures = compute();
-    set_damage_header(response, opened->reader.readable_steps());
+    set_damage_header(response, session.reader.readable_steps().or_else(
+                                    [&] { return other.reader.readable_steps(); }));
   }
   if (!figures) return respond(response, problem_of(figures.error()));
   if (format.format == ReportFormat::Html)
     response.set_header("Content-Security-Policy", kReportPolicy);
-  respond(response, TextResponse{text_of(report_of(*figures), format.format), format.type});
+  const Report report = report_of(*figures, compared ? &*compared : nullptr);
+  respond(response, TextResponse{text_of(report, format.format), format.type});
 }
 
 }  // namespace
@@ -218,11 +231,14 @@ void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache
     const auto format = format_of(request);
     if (!format) return respond(response, format.error());
     const std::string& id = request.path_params.at("id");
-    const QueryQueue::Subject subject = query_subject(sessions, id, Work::AllSteps);
+    std::optional<std::string> other;
+    if (request.has_param("compare")) other = request.get_param_value("compare");
+    QueryQueue::Subject subject = query_subject(sessions, id, Work::AllSteps);
+    if (other) subject = both(subject, query_subject(sessions, *other, Work::AllSteps));
     if (not_modified(request, response, subject.version)) return;
     queue.respond(request, response, subject,
-                  [&, id, format](Response& out, const ContinueCheck& keep_going) {
-                    respond_report(sessions, indexes, id, *format, out, keep_going);
+                  [&, id, other, format](Response& out, const ContinueCheck& keep_going) {
+                    respond_report(sessions, indexes, id, other, *format, out, keep_going);
                   });
   });
 }

@@ -3,7 +3,9 @@
 
 #include <format>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tests/cli/tt_program.h"
@@ -57,6 +59,60 @@ TEST(ReportCommand, MarkdownAndJsonHaveTheSameContent) {
         << section["title"];
   EXPECT_FALSE(markdown.out.contains("<svg"));
   EXPECT_TRUE(markdown.out.contains("| --- | ---: |")) << markdown.out;
+}
+
+json section_of(const json& report, std::string_view title) {
+  for (const json& section : report["sections"])
+    if (section["title"] == title) return section;
+  throw std::out_of_range(std::string(title));
+}
+
+TEST(ReportCommand, SaysWhatChangedSinceAnotherSession) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, kRecord).code, 0);
+  ASSERT_EQ(run_tt(folder, "record -p 'A hill' -n 20 -t 1 --ignore-eos -o b.ttrace").code, 0);
+  EXPECT_EQ(json::parse(run_tt(folder, "report a.ttrace --json").out)["compared"], nullptr);
+  const Result result = run_tt(folder, "report a.ttrace --compare b.ttrace --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json report = json::parse(result.out);
+  const json both = json::parse(run_tt(folder, "compare a.ttrace b.ttrace --json").out);
+  EXPECT_EQ(report["compared"]["change"], both["change"]["text"]);
+  EXPECT_EQ(report["compared"]["causes"].size(), both["causes"].size());
+  // Per token, of each phase: the two runs have different lengths.
+  const json section = section_of(report, "Compared by component");
+  const json &rows = section["rows"], &columns = section["columns"];
+  const auto column = [&](const char* name) {
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      if (columns[i]["name"] == name) return i;
+    throw std::out_of_range(name);
+  };
+  const std::size_t own = column("generation: read"), other = column("generation: read, other");
+  for (const json& row : rows) {
+    if (row[0] != "ffn") continue;
+    EXPECT_EQ(row[own], row[other]) << row;  // the same weights
+  }
+  const std::string text = run_tt(folder, "report a.ttrace --compare b.ttrace --format md").out;
+  EXPECT_TRUE(text.contains(report["compared"]["change"].get<std::string>())) << text;
+  EXPECT_EQ(run_tt(folder, "report a.ttrace --compare none.ttrace").code, 1);
+}
+
+TEST(ReportCommand, HasExpertsOfAMixture) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model moe -q -o moe.gguf").code, 0);
+  ASSERT_EQ(run_tt(folder, "record -m moe.gguf -p 'a b c' -n 6 -t 1 --ignore-eos -o m.ttrace").code,
+            0);
+  const json report = json::parse(run_tt(folder, "report m.ttrace --json").out);
+  const json moe = json::parse(run_tt(folder, "moe m.ttrace --phase generate --json").out);
+  const json rows = section_of(report, "Experts, generation")["rows"];
+  ASSERT_EQ(rows.size(), moe["routers"].size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const json& router = moe["routers"][i];
+    EXPECT_EQ(rows[i][0], std::to_string(router["layer"].get<int>()));
+    EXPECT_EQ(rows[i][2], std::to_string(router["tokens"].get<int>()));
+    EXPECT_TRUE(rows[i][3].get<std::string>().starts_with(
+        std::format("{:.2f} of ", router["entropy_bits"].get<double>())))
+        << rows[i];
+  }
 }
 
 TEST(CompareCommand, ComparesTwoQuantizations) {

@@ -105,6 +105,7 @@ export function exportCommands(store: Store): readonly Command[] {
     if (open) void store.saves.save(name, `${open.id}${end}`, request(open));
   }; // prettier-ignore
   const steps = exportedSteps(store);
+  const { other } = store.navigation.view.peek();
   const part = steps === null ? 'the session' : steps[0] === steps[1] ? `step ${steps[0]}` : `steps ${steps[0]} to ${steps[1]}`; // prettier-ignore
   const copy = (id: string, title: string, words: string, line: (file: string) => string): Command => ({
     id,
@@ -135,8 +136,22 @@ export function exportCommands(store: Store): readonly Command[] {
       words: 'export download save findings summary',
       group,
       enabled,
-      run: save('Report', `-report.${format}`, ({ id }) => reportOf(id, format)),
+      run: save('Report', `-report.${format}`, ({ id }) => reportOf(id, format, null)),
     })),
+    ...(other === null ? [] : entriesOf(REPORTS)).map(([format, name]): Command => ({
+      id: `report-compared-${format}`,
+      title: `Report with the comparison as ${name}`,
+      words: 'export download save difference two runs',
+      group,
+      enabled,
+      run: save('Report', `-compared.${format}`, ({ id }) => reportOf(id, format, other)),
+    })),
+    ...(other === null
+      ? []
+      : [
+          copy('cli-compare', 'Copy the command: tt compare', 'cli shell terminal difference', (file) => `tt compare ${file} ${other}.ttrace`),
+          copy('cli-report-compare', 'Copy the command: tt report --compare', 'cli shell terminal difference', (file) => `tt report ${file} --compare ${other}.ttrace -o report.html`),
+        ]),
     copy('cli-report', 'Copy the command: tt report', 'cli shell terminal', (file) => `tt report ${file} -o report.html`),
     copy('cli-export', 'Copy the command: tt export', 'cli shell terminal parquet csv', (file) => `tt export ${file} -o ${file.replace('.ttrace', '.parquet')}`),
     copy('cli-show', 'Copy the command: tt show', 'cli shell terminal summary', (file) => `tt show ${file}`),

@@ -177,12 +177,17 @@ export const exportOf = (
   },
 });
 export type ReportFormat = NonNullable<wire.ReportQuery['format']>;
-export const reportOf = (session: string, format: ReportFormat): FileRequest => ({
+// `other`: a session that it is compared with; null: none.
+export const reportOf = (
+  session: string,
+  format: ReportFormat,
+  other: string | null,
+): FileRequest => ({
   path: `sessions/${id(session)}/report`,
-  query: { format },
+  query: { format, ...(other === null ? {} : { compare: other }) },
 });
 // All rows of a statement, up to the maximum of the server.
-export const rowsOf = (session: string, sql: string, format: 'csv'): FileRequest => ({
+export const rowsOf = (session: string, sql: string, format: 'csv' | 'parquet'): FileRequest => ({
   path: `sessions/${id(session)}/query`,
   body: { sql, limit: MAX_QUERY_ROWS, timeout_ms: 60_000, format },
 });

@@ -47,6 +47,7 @@ function Export({ store }: { store: Store }) {
   // What can be saved depends on these.
   void store.open.value?.info.value;
   usePart(() => store.navigation.view.value.range);
+  usePart(() => store.navigation.view.value.other);
   return (
     <Menu
       label="Save session as"

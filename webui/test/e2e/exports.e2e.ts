@@ -1,6 +1,7 @@
 // Exports and reports are files that the server makes: the page shows how far they are, and stops them.
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import type { Breakdown, Report, SessionComparison } from '../../src/net/types';
 import { PageFixture } from './page_fixture';
 
 const fixture = PageFixture.use();
@@ -35,6 +36,12 @@ async function connection(bytesPerSecond: number): Promise<void> {
     downloadThroughput: bytesPerSecond || -1,
     uploadThroughput: -1,
   });
+}
+
+// What the report writes as "1.25 MiB", with three digits.
+function reportBytes(text: string): number {
+  const [number = '', unit = ''] = text.split(' ');
+  return Number(number) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(unit);
 }
 
 const FORMATS = {
@@ -76,6 +83,40 @@ describe('files of a session', () => {
       expect(file.name).toBe(`${session}-report.${format}`);
       expect(file.bytes.equals(await fromServer(`report?format=${format}`)), format).toBe(true);
     } // prettier-ignore
+  });
+
+  it('the report on two sessions has what the comparison says', async () => {
+    const { page } = fixture;
+    const other = await fixture.generate({ prompt: 'A hill', max_tokens: 6 });
+    const session = await fixture.recorded(3);
+    await fixture.show(session, `with=${other}`, 'full=compare');
+    const panel = page.getByRole('tabpanel', { name: 'Compare' });
+    const sentence = await panel.locator('.compare-change').innerText();
+    const { change } = await fixture.get<SessionComparison>(`comparison/${other}?limit=0`);
+    expect(sentence).toBe(change?.text);
+    const arrives = page.waitForEvent('download');
+    await panel.getByRole('button', { name: 'Report on both sessions' }).click();
+    const file = await arrives;
+    expect(file.suggestedFilename()).toBe(`${session}-compared.html`);
+    const html = await readFile(await file.path(), 'utf8');
+    expect(html).toContain(sentence);
+    const { bytes } = await saved('Report with the comparison as JSON');
+    const report = JSON.parse(bytes.toString()) as Report;
+    expect(report.compared?.change).toBe(sentence);
+    expect(report.compared?.with).toContain(other);
+    // Each phase is apart, and per token.
+    const compared = report.sections.find(({ title }) => title === 'Compared by component');
+    const phases = report.sections.find(({ title }) => title === 'Prompt and generation');
+    expect(phases?.rows.map(([name]) => name)).toEqual(['prompt', 'generation']);
+    const { rows } = await fixture.get<Breakdown>('breakdown?by=component&limit=1000');
+    const { rows: tokens } = await fixture.sql<[number]>("SELECT sum(token_count) FROM step WHERE phase = 'generate'"); // prettier-ignore
+    const at = compared?.columns.findIndex(({ name }) => name === 'generation: read') ?? -1;
+    expect(rows.length).toBeGreaterThan(3);
+    for (const { name, generate } of rows) {
+      const cell = compared?.rows.find(([one]) => one === name)?.[at] ?? '';
+      const exact = generate.bytes_read / (tokens[0]?.[0] ?? 0);
+      expect(Math.abs(reportBytes(cell) - exact), name).toBeLessThanOrEqual(0.0051 * exact);
+    }
   });
 
   it('a range of steps is what is exported', async () => {

@@ -8,7 +8,7 @@ import './compare.css';
 import type { Pointed } from '../../charts/ChartView';
 import type { ChartTable } from '../../charts/table';
 import { componentName, layerName, plural, visibleText } from '../../format';
-import type { Api, ApiResult } from '../../net/api';
+import { reportOf, type Api, type ApiResult } from '../../net/api';
 import type { Picture } from '../../net/frames';
 import type { SessionComparison } from '../../net/types';
 import { ok } from '../../result';
@@ -99,6 +99,17 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
           <SessionChoice store={store} session={session} label="with" />
         ) : (
           of !== 'phases' && <Indices session={session} options={options} set={set} />
+        )}
+        {of === 'sessions' && other !== null && (
+          <IconButton
+            icon="download"
+            label="Report on both sessions"
+            hint="HTML; other formats: Save session as"
+            onClick={() => {
+              const request = reportOf(session.id, 'html', other);
+              void store.saves.save('Report', `${session.id}-compared.html`, request);
+            }}
+          />
         )}
         {of === 'sessions' && other !== null && (
           <IconButton
