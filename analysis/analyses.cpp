@@ -24,6 +24,7 @@
 #include "analysis/report/comparison.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/weight_residency.h"
+#include "analysis/values/logit_lens.h"
 #include "analysis/weights/compression.h"
 #include "analysis/weights/pattern.h"
 #include "analysis/weights/reuse.h"
@@ -352,6 +353,28 @@ Analysis residency_row() {
           "them."),
       [](const SessionReader& reader, const Asked& asked, const ContinueCheck&) {
         return residency_at(reader, asked.step);
+      });
+}
+
+// --- captured values
+
+Analysis lens_row() {
+  return on_session(
+      {.name = "lens",
+       .path = "lens",
+       .summary = "What the model would have said after each layer (logit lens), and the "
+                  "probability, rank and alternatives of each chosen token, if they were captured",
+       .answer = "One page of chosen tokens and layers",
+       .cost = Cost::AllSteps,
+       .needs = "total",
+       .missing = [](const SessionInfo&) { return std::string(kNoCapturedLens); }},
+      Parameters<LensQuery>()
+          .layer("layer", "only after this layer; outside (alias none): only the model's output",
+                 &LensQuery::layer)
+          .number("token", "only of the token with this index", &LensQuery::token, UINT32_MAX)
+          .page(&LensQuery::page),
+      [](const SessionReader& reader, const LensQuery& query, const ContinueCheck& keep_going) {
+        return logit_lens(reader, query, keep_going);
       });
 }
 
@@ -703,6 +726,7 @@ std::vector<Analysis> all_rows() {
       heads_row(),
       hot_row(),
       kv_row(),
+      lens_row(),
       pattern_row(),
       residency_row(),
       reuse_row(),

@@ -1,4 +1,5 @@
 #include "analysis/tables/value_summary.h"
+#include "tracer/format/model/lens_values.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,7 +39,8 @@ ValueSummary summary_of(std::span<const float> values) {
 std::string value_name(const GraphTemplate& graph, const OutputValues& values) {
   const Op& op = graph.op(values.op);
   if (values.of == ValuesOf::Output) return graph.tensor(graph.node(op.last()).output).name;
-  return op.layer == kNoLayer ? "attention" : std::format("attention-{}", op.layer.v);
+  const char* const what = values.of == kLensValues ? "lens" : "attention";
+  return op.layer == kNoLayer ? what : std::format("{}-{}", what, op.layer.v);
 }
 
 }  // namespace tt

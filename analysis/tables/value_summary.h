@@ -18,8 +18,9 @@ struct ValueSummary {
 };
 ValueSummary summary_of(std::span<const float> values);
 
-// What captured values are called: as the output, "l_out-3", or "attention-3" for the attention
-// weights of layer 3, with and without flash attention.
+// What captured values are called: as the output, "l_out-3"; "attention-3" for the attention
+// weights of layer 3, with and without flash attention; "lens-3" for what the model would say after
+// layer 3, "lens" for what it says.
 std::string value_name(const GraphTemplate& graph, const OutputValues& values);
 
 }  // namespace tt

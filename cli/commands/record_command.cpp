@@ -355,7 +355,8 @@ RunVerb add_record_command(CLI::App& command) {
           "Record the values of op outputs: a regular expression for their names, then which "
           "layers, tokens and steps, from 0 (default: all), such as l_out@L0-3, "
           "'ffn_out|attn_out@L2@S1-' or result_output@T5; `attention`: the attention weights, also "
-          "with flash attention; may be repeated. A step has all its tokens, also with @T")
+          "with flash attention; `lens`: what the model would say after each layer; may be "
+          "repeated. A step has all its tokens, also with @T")
       ->trigger_on_parse()
       ->check(utf8_text())
       ->type_name("PATTERN[@L..][@T..][@S..]");

@@ -184,7 +184,7 @@ class Session:
     ) -> Iterator[tuple[int, int, str, NDArray[np.float32]]]:
         """The captured outputs of ops (`tt record --capture`), in the order of execution: step, op,
         name and values, with the innermost dimension last. Attention weights are called
-        `attention-3`. `name`: only this output. One step is in memory at a time.
+        `attention-3`, what the model would say after a layer `lens-3`. `name`: only this output. One step is in memory at a time.
 
         >>> for step, op, name, values in session.values("l_out-1"):
         ...     print(step, name, values.shape)
@@ -195,12 +195,12 @@ class Session:
             derived = self._decoder.templates.get(templates.get(of.step, 0))
             if of.outputs and (derived is None or of.outputs[-1][0] >= len(derived.graph.ops)):
                 raise damage(self.path, f"the captured values of step {of.step}, their ops")
-            for op, is_attention, values in of.outputs:
+            for op, what, values in of.outputs:
                 graph = derived.graph
                 output = graph.tensors[graph.nodes[graph.ops[op].last].output].name
-                if is_attention:
+                if what:
                     layer = graph.ops[op].layer
-                    output = "attention" if layer < 0 else f"attention-{layer}"
+                    output = what if layer < 0 else f"{what}-{layer}"
                 if name in (None, output):
                     yield of.step, op, output, values
 

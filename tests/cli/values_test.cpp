@@ -123,6 +123,47 @@ TEST_F(ValuesCommand, AttentionHasOneNameWithAndWithoutFlashAttention) {
   EXPECT_TRUE(none.err.contains("Record with --capture attention")) << none.err;
 }
 
+// tt analyze has the rows of the stored arrays.
+TEST_F(ValuesCommand, LensSaysWhatTheModelWouldHaveSaid) {
+  record("a1", "lens");
+  const json outputs = run_json(folder_, "values a1.ttrace")["outputs"];
+  ASSERT_EQ(outputs.size(), 15U) << "three steps, four layers and the output";
+  EXPECT_EQ(outputs[0]["tensor_name"], "lens-0");
+  EXPECT_EQ(outputs[4]["tensor_name"], "lens");
+  const json tokens = run_json(
+      folder_,
+      "sql a1.ttrace 'SELECT token_id, vocabulary_id FROM token WHERE generated ORDER BY 1'");
+  for (int step = 0; step < 3; ++step) {
+    const json& token = tokens["rows"][static_cast<std::size_t>(step)];
+    const json page = run_json(
+        folder_, std::format("analyze lens a1.ttrace layer=2 token={}", token[0].get<int>()));
+    ASSERT_EQ(page["total"], 1);
+    const json& row = page["rows"][0];
+    EXPECT_EQ(row["chosen"]["id"], token[1]);
+    const json whole = run_json(
+        folder_, std::format("values a1.ttrace --op lens-2 --step {}", step))["outputs"][0];
+    const auto values = whole["values"].get<std::vector<float>>();
+    const auto width = whole["shape"][0].get<std::size_t>();
+    EXPECT_EQ(row["rank"].get<float>(), values[0]);
+    EXPECT_EQ(row["entropy"].get<float>(), values[1]);
+    ASSERT_EQ(values.size(), width * 12);
+    ASSERT_EQ(row["likely"].size(), 10U);
+    for (std::size_t i = 0; i < 10; ++i) {
+      EXPECT_EQ(row["likely"][i]["id"].get<float>(), values[(i + 2) * width]);
+      EXPECT_NEAR(row["likely"][i]["probability"].get<double>(),
+                  std::exp(double{values[(i + 2) * width + 1]}), 1e-12);
+    }
+  }
+  const Result none = run_tt(folder_, "analyze lens a.ttrace");
+  EXPECT_EQ(none.code, 1);
+  EXPECT_TRUE(none.err.contains("Record with --capture lens")) << none.err;
+  EXPECT_NE(run_tt(folder_, "analyze lens a1.ttrace layer=4").code, 0);
+  const Result wrong =
+      run_tt(folder_, std::string(kRecord) + " -m a.gguf -o w.ttrace --capture lens@X1");
+  EXPECT_NE(wrong.code, 0);
+  EXPECT_TRUE(wrong.err.contains("is not a range")) << wrong.err;
+}
+
 TEST_F(ValuesCommand, SaysWhyThereIsNothingToShow) {
   const auto says = [&](const std::string& arguments) {
     const Result result = run_tt(folder_, arguments);

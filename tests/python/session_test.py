@@ -124,8 +124,9 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(path.read_bytes(), before)
 
     def test_captured_values_are_those_of_tt_values(self) -> None:
+        rules = (".*@S0-1", "attention@S1", "lens@S1")
         path = sessions.session(
-            "small", "--capture", ".*@S0-1", "--capture", "attention@S1", tokens=3
+            "small", *(word for rule in rules for word in ("--capture", rule)), tokens=3
         )
         shown = json.loads(sessions.run("values", path, "--json"))["outputs"]
         with tt.open(path) as session:
@@ -135,6 +136,8 @@ class SessionTest(unittest.TestCase):
                 [(of["step"], of["op"], of["tensor_name"]) for of in shown],
             )
             self.assertGreater(len(found), 50)
+            (of,) = session.values("lens")
+            self.assertEqual(of[3].shape[0], 12)  # two rows about the chosen token, and the 10 likely
             (of,) = session.values("attention-0")
             self.assertEqual(of[0], 1)
             self.assertAlmostEqual(float(of[3].sum()), of[3].shape[0], places=4)  # 1 per head

@@ -71,6 +71,7 @@ GenerationResult GenerationRun::run(std::vector<std::int32_t> tokens) {
   } else {
     generate(std::move(tokens));
   }
+  finish_values({});
   result_.sample_ns += sample_ns_;
   result_.detokenize_ns += detokenize_ns_;
   return std::move(result_);
@@ -225,6 +226,7 @@ void GenerationRun::sample_until_stopped(TokenSampler& sampler) {
       break;
     }
     const llama_token token = *sampled;
+    finish_values(token);
     const bool ends = llama_vocab_is_eog(engine_.vocab(), token);
     std::string piece;
     if (!ends) {
@@ -298,6 +300,13 @@ void GenerationRun::stop_on_grammar(const GrammarError& error) {
 
 // ---------------------------------------------------------------- one step
 
+void GenerationRun::finish_values(std::optional<std::int32_t> next) {
+  if (!open_values_) return;
+  capture_->add_lens(
+      next, [this](std::int32_t token) { return engine_.piece(token); }, *open_values_);
+  recorder_->values(*std::exchange(open_values_, {}));
+}
+
 void GenerationRun::wait_for_values() {
   const std::uint64_t taken = request_.capture_bytes - capture_->bytes_left();
   if (taken - values_written_ <= kMaxUnwrittenValues) return;
@@ -335,8 +344,9 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   // The memory manager learns the graph of a step that is not recorded, too.
   StepBuffer* observed = step.buffer;
   if (observed == nullptr && engine_.memory->wants_graph()) observed = engine_.unrecorded_buffer();
-  const bool captures =
-      capture_ != nullptr && step.buffer != nullptr && capture_->begin_step(step.header());
+  const bool captures = capture_ != nullptr && step.buffer != nullptr &&
+                        capture_->begin_step(step.header(), want_logits && phase != Phase::Encode &&
+                                                                phase != Phase::Embed);
   engine_.probe->begin_step(observed, {.exact = request_.exact_timing,
                                        .stats_filter = stats_,
                                        .capture = captures ? capture_ : nullptr,
@@ -352,6 +362,10 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   const bool complete = engine_.probe->end_step(answer != 0 || lost);
   finish_memory_step(step.header(), observed, complete);
   if (observed != step.buffer) engine_.unrecorded->release(observed);
+  if (captures && complete && capture_->needs_next_token()) {
+    open_values_ = std::exchange(step.buffer->values, {});
+    open_values_->step = step.header().id;
+  }
   if (recorder_ != nullptr) recorder_->close_step(std::move(step), complete);
   if (captures) wait_for_values();
   if (complete) {

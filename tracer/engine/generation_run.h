@@ -44,6 +44,8 @@ class GenerationRun {
 
   Outcome evaluate(Phase phase, std::span<const std::int32_t> tokens, bool want_logits);
   // `graphs_reused`: by the context, before the step.
+  // Adds what depends on the token that follows the last step: `next`; nullopt: none was chosen.
+  void finish_values(std::optional<std::int32_t> next);
   // Lets the recorder write when many captured values wait for it.
   void wait_for_values();
   void record_times(Step& header, Ns evaluated, std::int32_t graphs_reused);
@@ -62,6 +64,7 @@ class GenerationRun {
   std::shared_ptr<const NamePattern> stats_;
   std::shared_ptr<ValueCapture> capture_;  // null: nothing is captured
   std::uint64_t values_written_ = 0;       // bytes
+  std::optional<StepValues> open_values_;  // of the last step, until the next token is known
   std::unique_ptr<GrammarRun> grammar_;    // null: no grammar
   std::chrono::steady_clock::time_point epoch_;
   std::uint32_t token_count_ = 0;                   // tokens of the session so far

@@ -1,4 +1,5 @@
 #include "tracer/probe/probe.h"
+#include "tracer/format/model/lens_values.h"
 
 #include <llama.h>
 
@@ -471,7 +472,8 @@ void Probe::learn_range(std::int64_t now_ns) {
       if (intact)
         take_values(op, of, wanted);
       else
-        buffer_->values.not_captured += std::uint64_t{wanted.values} + wanted.attention;
+        buffer_->values.not_captured +=
+            std::uint64_t{wanted.values} + wanted.attention + wanted.lens;
     }
   }
   range_first_span_ = static_cast<std::uint32_t>(spans_.size());
@@ -557,7 +559,8 @@ Probe::Wanted Probe::wanted_of(std::string_view operation, const std::string& na
   const auto& [exact, stats_filter, capture, epoch] = mode_options_;
   return {.stats = stats_filter != nullptr && stats_filter->matches_name(name),
           .values = capture != nullptr && capture->wants(name),
-          .attention = capture != nullptr && capture->wants_attention(operation, name, second)};
+          .attention = capture != nullptr && capture->wants_attention(operation, name, second),
+          .lens = capture != nullptr && capture->wants_lens(name)};
 }
 
 // Matches names once per graph, pattern and set of rules, not in every step.
@@ -601,6 +604,7 @@ void Probe::take_values(std::uint32_t op, const ggml_tensor& output, Wanted want
   ValueCapture* const capture = mode_options_.capture.get();
   if (wanted.values) capture->take(OpId{op}, ValuesOf::Output, output, buffer_->values);
   if (wanted.attention) capture->take(OpId{op}, ValuesOf::Attention, output, buffer_->values);
+  if (wanted.lens) capture->take(OpId{op}, kLensValues, output, buffer_->values);
   if (!wanted.stats || buffer_->stats.size() == buffer_->stats.capacity()) return;
   if (auto stats = value_stats(output, stats_scratch_)) {
     stats->op = OpId{op};

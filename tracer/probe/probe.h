@@ -84,8 +84,8 @@ class Probe {
   enum class Mode : std::uint8_t { Idle, Matching, Following, Learning };
   // What is read of the output of an op's last node when the op has run.
   struct Wanted {
-    bool stats = false, values = false, attention = false;
-    bool any() const { return stats || values || attention; }
+    bool stats = false, values = false, attention = false, lens = false;
+    bool any() const { return stats || values || attention || lens; }
   };
   // `second`: the name of the second source; empty: there is none.
   Wanted wanted_of(std::string_view operation, const std::string& name,

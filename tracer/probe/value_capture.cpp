@@ -1,4 +1,5 @@
 #include "tracer/probe/value_capture.h"
+#include "tracer/format/model/lens_values.h"
 
 #include <ggml.h>
 
@@ -52,7 +53,9 @@ std::expected<CaptureRule, std::string> CaptureRule::parse(const std::string& te
     return std::unexpected(
         std::format("The pattern of the capture \"{}\" {}", text, pattern.error()));
   CaptureRule rule(*std::move(pattern));
-  rule.attention_ = std::string_view(text).substr(0, at) == "attention";
+  const std::string_view word = std::string_view(text).substr(0, at);
+  if (word == "attention") rule.word_ = Word::Attention;
+  if (word == "lens") rule.word_ = Word::Lens;
   std::string seen;
   for (std::size_t mark = at; mark != std::string::npos;) {
     const std::size_t next = text.find('@', mark + 1);
@@ -112,16 +115,21 @@ bool CaptureRule::in_layers(const std::string& name) const {
 }
 
 bool CaptureRule::wants_output(const std::string& name) const {
-  return !attention_ && in_layers(name) && pattern_.matches_name(name);
+  return word_ == Word::None && in_layers(name) && pattern_.matches_name(name);
 }
 
 // Without flash attention the weights are an output; routers have other outputs of SOFT_MAX.
 // FLASH_ATTN_EXT has no name with a layer, its keys have.
 bool CaptureRule::wants_attention(std::string_view operation, const std::string& name,
                                   const std::string& keys) const {
-  if (!attention_) return false;
+  if (!is_attention()) return false;
   if (operation == "FLASH_ATTN_EXT") return in_layers(keys);
   return operation == "SOFT_MAX" && name.starts_with("kq_soft_max") && in_layers(name);
+}
+
+// The logits belong to no layer. They are always wanted.
+bool CaptureRule::wants_lens(const std::string& name) const {
+  return is_lens() && LogitLens::uses(name) && (layer_of(name) == kNoLayer || in_layers(name));
 }
 
 // ---------------------------------------------------------------- capture
@@ -129,9 +137,11 @@ bool CaptureRule::wants_attention(std::string_view operation, const std::string&
 ValueCapture::ValueCapture(std::vector<CaptureRule> rules, std::uint64_t max_bytes)
     : rules_(std::move(rules)), active_(rules_.size()), bytes_left_(max_bytes) {}
 
-bool ValueCapture::begin_step(const Step& step) {
-  for (std::size_t i = 0; i < rules_.size(); ++i) active_[i] = rules_[i].wants_step(step);
+bool ValueCapture::begin_step(const Step& step, bool says) {
+  for (std::size_t i = 0; i < rules_.size(); ++i)
+    active_[i] = rules_[i].wants_step(step) && (says || !rules_[i].is_lens());
   step_values_left_ = kMaxCapturedValues;
+  lens_.begin_step(step.threads);
   return std::ranges::find(active_, true) != active_.end();
 }
 
@@ -148,11 +158,33 @@ bool ValueCapture::wants_attention(std::string_view operation, const std::string
   return false;
 }
 
+bool ValueCapture::wants_lens(const std::string& name) const {
+  for (std::size_t i = 0; i < rules_.size(); ++i)
+    if (active_[i] && rules_[i].wants_lens(name)) return true;
+  return false;
+}
+
+bool ValueCapture::needs_next_token() const {
+  for (std::size_t i = 0; i < rules_.size(); ++i)
+    if (active_[i] && rules_[i].is_lens()) return true;
+  return false;
+}
+
 bool ValueCapture::needs_all_keys() const {
   return std::ranges::any_of(rules_, &CaptureRule::is_attention);
 }
 
+bool ValueCapture::fits(std::size_t n, const StepValues& values) {
+  if (n > step_values_left_ || n * sizeof(float) > bytes_left_ ||
+      values.outputs.size() >= kMaxCapturedOutputs)
+    return false;
+  step_values_left_ -= n;
+  bytes_left_ -= n * sizeof(float);
+  return true;
+}
+
 void ValueCapture::take(OpId op, ValuesOf of, const ggml_tensor& output, StepValues& values) {
+  if (of == kLensValues) return lens_.take(op, output);
   const bool flash = of == ValuesOf::Attention && output.op == GGML_OP_FLASH_ATTN_EXT;
   OutputValues captured{.op = op, .of = of, .ne = {}, .values = {}};
   if (flash)
@@ -161,14 +193,10 @@ void ValueCapture::take(OpId op, ValuesOf of, const ggml_tensor& output, StepVal
     std::ranges::copy(output.ne, captured.ne.begin());
   std::size_t n = 1;
   for (const std::uint64_t ne : captured.ne) n *= static_cast<std::size_t>(ne);
-  const bool fits = n <= step_values_left_ && n * sizeof(float) <= bytes_left_ &&
-                    values.outputs.size() < kMaxCapturedOutputs;
-  if (!fits || !(flash ? has_readable_attention(output) : has_readable_rows(output))) {
+  if (!(flash ? has_readable_attention(output) : has_readable_rows(output)) || !fits(n, values)) {
     ++values.not_captured;
     return;
   }
-  step_values_left_ -= n;
-  bytes_left_ -= n * sizeof(float);
   if (flash) {
     captured.values = attention_weights(output, scratch_);
   } else {
@@ -178,6 +206,18 @@ void ValueCapture::take(OpId op, ValuesOf of, const ggml_tensor& output, StepVal
     });
   }
   values.outputs.push_back(std::move(captured));
+}
+
+void ValueCapture::add_lens(std::optional<std::int32_t> next, const TokenText& text,
+                            StepValues& values) {
+  for (OutputValues& said : lens_.finish(next, text, values.not_captured)) {
+    if (fits(said.values.size(), values))
+      values.outputs.push_back(std::move(said));
+    else
+      ++values.not_captured;
+  }
+  std::ranges::sort(values.outputs, {},
+                    [](const OutputValues& of) { return std::pair(of.op, of.of); });
 }
 
 }  // namespace tt

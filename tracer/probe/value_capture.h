@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tracer/format/model/step.h"
+#include "tracer/probe/logit_lens.h"
 #include "tracer/probe/name_pattern.h"
 #include "tracer/request/generation.h"
 
@@ -21,7 +22,8 @@ namespace tt {
 
 // PATTERN[@L<layers>][@T<tokens>][@S<steps>]: outputs whose name matches (NamePattern), of ops in
 // these layers, in steps that evaluate one of these tokens, in these steps. A range is N, N-M or
-// N- (to the end), from 0. The pattern `attention` is a word: the attention weights of each layer.
+// N- (to the end), from 0. Two patterns are words: `attention`, the attention weights of each
+// layer, and `lens`, what the model would say after each layer (logit_lens.h).
 class CaptureRule {
  public:
   // The error text is a sentence about `text`.
@@ -31,9 +33,12 @@ class CaptureRule {
   // `operation`: ggml's, "SOFT_MAX". `keys`: the name of its second source.
   bool wants_attention(std::string_view operation, const std::string& name,
                        const std::string& keys) const;
-  bool is_attention() const { return attention_; }
+  bool wants_lens(const std::string& name) const;
+  bool is_attention() const { return word_ == Word::Attention; }
+  bool is_lens() const { return word_ == Word::Lens; }
 
  private:
+  enum class Word : std::uint8_t { None, Attention, Lens };
   struct Range {
     std::uint64_t first = 0, last = UINT64_MAX;
     bool contains(std::uint64_t n) const { return first <= n && n <= last; }
@@ -44,7 +49,7 @@ class CaptureRule {
   bool in_layers(const std::string& name) const;
 
   NamePattern pattern_;  // in tensor names
-  bool attention_ = false;
+  Word word_ = Word::None;
   std::optional<Range> layers_;
   Range tokens_, steps_;
 };
@@ -59,13 +64,15 @@ class ValueCapture {
   // `max_bytes`: of the values of the session, as f32.
   ValueCapture(std::vector<CaptureRule> rules, std::uint64_t max_bytes);
 
-  // Returns whether a rule wants outputs of this step.
-  bool begin_step(const Step& step);
+  // Returns whether a rule wants outputs of this step. `says`: it has logits, from which the next
+  // token is chosen.
+  bool begin_step(const Step& step, bool says);
   // Those of the rules that want the step: a step with the same set wants the same outputs.
   const std::vector<bool>& active() const { return active_; }
   bool wants(const std::string& name) const;
   bool wants_attention(std::string_view operation, const std::string& name,
                        const std::string& keys) const;
+  bool wants_lens(const std::string& name) const;
   // Whether a rule wants attention weights: their keys must be those of tokens of the session, so
   // that no prefix of the prompt may be reused.
   bool needs_all_keys() const;
@@ -74,13 +81,21 @@ class ValueCapture {
   // Adds the output of `op`, which is complete and not yet overwritten, to `values`, whose outputs
   // are of earlier ops. Counts it as not captured if it does not fit or cannot be read as numbers.
   void take(OpId op, ValuesOf of, const ggml_tensor& output, StepValues& values);
+  // Whether values of the step depend on the token that follows it: add_lens() adds them.
+  bool needs_next_token() const;
+  // `next`: the token that was chosen; nullopt: none.
+  void add_lens(std::optional<std::int32_t> next, const TokenText& text, StepValues& values);
 
  private:
+  // Whether that many values fit. If they do, they count.
+  bool fits(std::size_t n, const StepValues& values);
+
   std::vector<CaptureRule> rules_;
   std::vector<bool> active_;  // parallel to rules_
   std::uint64_t bytes_left_;
   std::size_t step_values_left_ = 0;
   std::vector<std::byte> scratch_;
+  LogitLens lens_;
 };
 
 }  // namespace tt

@@ -98,6 +98,8 @@ void Recorder::tokens(std::vector<Token> tokens) {
   post(std::move(tokens));
 }
 
+void Recorder::values(StepValues values) { post(std::move(values)); }
+
 Ns Recorder::now() const {
   return Ns{std::chrono::nanoseconds(std::chrono::steady_clock::now() - epoch_).count()};
 }
@@ -216,6 +218,8 @@ std::size_t Recorder::bytes_of(const Message& message) {
     bytes += residency->resident.size() * sizeof(FileRange);
   } else if (const auto* buffer = std::get_if<StepBuffer*>(&message)) {
     bytes += bytes_of((*buffer)->values);
+  } else if (const auto* values = std::get_if<StepValues>(&message)) {
+    bytes += bytes_of(*values);
   } else if (const auto* recorded = std::get_if<Recorded>(&message)) {
     const Step& step = recorded->step;
     bytes += bytes_of(recorded->values);
@@ -321,6 +325,8 @@ void Recorder::handle(std::vector<Token>& tokens) {
 }
 
 void Recorder::handle(StepResidency& residency) { new_residency_ = std::move(residency); }
+
+void Recorder::handle(StepValues& values) { write_values(std::move(values)); }
 
 void Recorder::handle(StepBuffer* buffer) {
   Recorded recorded = take_from(*buffer);

@@ -80,6 +80,8 @@ class Recorder {
   OpenStep open_step(Step header, bool timed);
   // The step ends now. `complete`: false if it was cancelled or failed.
   void close_step(OpenStep step, bool complete);
+  // Values of a closed step that were not known when it was closed. It had none, and has no more.
+  void values(StepValues values);
   // The same in parts, for callers that fill the buffer themselves.
   StepBuffer* acquire();  // null: too much waits; record the step without times
   void submit(StepBuffer* buffer);
@@ -116,7 +118,7 @@ class Recorder {
     StepValues values{};
   };
   using Message = std::variant<Begin, std::vector<Token>, StepResidency, StepBuffer*, Recorded,
-                               Untimed, Finish, Flush, Quit>;
+                               StepValues, Untimed, Finish, Flush, Quit>;
   struct Uncommitted {
     Step step;
     KnownGraphPtr graph;  // null: no template
@@ -139,6 +141,7 @@ class Recorder {
   void handle(std::vector<Token>& tokens);
   void handle(StepResidency& residency);
   void handle(StepBuffer* buffer);
+  void handle(StepValues& values);
   void handle(Recorded& recorded);
   void handle(Untimed& untimed);
   void handle(Finish& finish);

@@ -135,12 +135,12 @@ class Residency:
 
 @dataclass(slots=True)
 class StepValues:
-    """Captured outputs: op, whether these are its attention weights, and values, in the shape of numpy
-    (the innermost dimension last)."""
+    """Captured outputs: op, what is captured of it ("": its output, "attention", "lens") and values, in
+    the shape of numpy (the innermost dimension last)."""
 
     step: int
     not_captured: int
-    outputs: list[tuple[int, bool, NDArray[np.float32]]]
+    outputs: list[tuple[int, str, NDArray[np.float32]]]
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -398,14 +398,17 @@ def _read_faults(blob: BlobReader, begin_ns: int) -> tuple[Integers, NDArray[np.
     return at, np.cumsum(differences, dtype=np.uint64)
 
 
-def _read_values(packed: bytes) -> list[tuple[int, bool, NDArray[np.float32]]]:
+_VALUES_OF = ("", "attention", "lens")
+
+
+def _read_values(packed: bytes) -> list[tuple[int, str, NDArray[np.float32]]]:
     head = 10 + MAX_CAPTURED_OUTPUTS * 5 * 10
     blob = BlobReader(unpacked(packed, head + 4 * MAX_CAPTURED_VALUES))
     outputs, left, last = [], MAX_CAPTURED_VALUES, (-1, 0)
     for _ in range(blob.count(5)):
         key, *ne = (blob.varint() for _ in range(5))
         of, op = divmod(key, 1 << 32)
-        if of > 1:
+        if of >= len(_VALUES_OF):
             raise DamagedSession("an unknown kind of values")
         if (op, of) <= last:
             raise DamagedSession("ops that are not in order")
@@ -415,7 +418,7 @@ def _read_values(packed: bytes) -> list[tuple[int, bool, NDArray[np.float32]]]:
         left -= elements
         while len(ne) > 1 and ne[-1] == 1:
             ne.pop()
-        outputs.append((op, of == 1, blob.array(elements).reshape(ne[::-1])))
+        outputs.append((op, _VALUES_OF[of], blob.array(elements).reshape(ne[::-1])))
     blob.expect_end()
     return outputs
 

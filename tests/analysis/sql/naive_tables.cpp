@@ -1,4 +1,5 @@
 #include "tests/analysis/sql/naive_tables.h"
+#include "tracer/format/model/lens_values.h"
 
 #include <algorithm>
 #include <array>
@@ -560,9 +561,9 @@ Lines naive_values(const SessionContents& all) {
       const Op& op = graph.ops[output.op.v];
       Line line;
       line.u64(of.step.v).u64(output.op.v).text(op_name(graph, op)).layer(op.layer);
-      const std::string attention =
-          op.layer == kNoLayer ? "attention" : std::format("attention-{}", op.layer.v);
-      line.text(output.of == ValuesOf::Attention ? attention
+      const std::string of_layer = op.layer == kNoLayer ? "" : std::format("-{}", op.layer.v);
+      line.text(output.of == ValuesOf::Attention ? "attention" + of_layer
+                : output.of == kLensValues       ? "lens" + of_layer
                                                  : graph.tensor(graph.node(op.last()).output).name);
       for (const std::uint64_t ne : output.ne) line.u64(ne);
       const NaiveSums sums = naive_sums(output.values);

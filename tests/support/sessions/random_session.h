@@ -15,6 +15,7 @@
 #include "tracer/format/file/session_reader.h"
 #include "tracer/format/file/session_writer.h"
 #include "tracer/format/model/graph_template.h"
+#include "tracer/format/model/lens_values.h"
 #include "tracer/format/model/session.h"
 #include "tracer/format/model/step.h"
 
@@ -187,11 +188,11 @@ inline StepValues random_values(Dice& dice, StepId step, std::size_t ops) {
     std::uint64_t n = 1;
     for (std::uint64_t& ne : output.ne) n *= ne = dice.one_in(20) ? 0 : 1 + dice.below(4);
     for (; n > 0; --n) output.values.push_back(dice.any_float());
-    if (dice.one_in(4)) output.of = ValuesOf::Attention;
-    of.outputs.push_back(output);
-    if (output.of == ValuesOf::Output && dice.one_in(4)) {
-      output.of = ValuesOf::Attention;
-      of.outputs.push_back(std::move(output));
+    const bool all = dice.one_in(8);  // else at most two
+    for (const ValuesOf kind : {ValuesOf::Output, ValuesOf::Attention, kLensValues}) {
+      if (!all && !dice.one_in(2)) continue;
+      output.of = kind;
+      of.outputs.push_back(output);
     }
   }
   return of;

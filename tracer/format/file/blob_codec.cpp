@@ -1,4 +1,5 @@
 #include "tracer/format/file/blob_codec.h"
+#include "tracer/format/model/lens_values.h"
 
 #include <zstd.h>
 
@@ -556,7 +557,7 @@ std::expected<std::vector<OutputValues>, DecodeError> unpack_values(
   const OutputValues* before = nullptr;
   for (OutputValues& output : outputs) {
     const std::uint64_t key = in.varint(), of = key >> kValuesOfShift;
-    if (of > std::to_underlying(ValuesOf::Attention)) in.fail("an unknown kind of values");
+    if (of > std::to_underlying(kLensValues)) in.fail("an unknown kind of values");
     output.op.v = static_cast<std::uint32_t>(key);
     output.of = static_cast<ValuesOf>(of);
     if (before != nullptr && !in_order(*before, output)) in.fail("ops that are not in order");

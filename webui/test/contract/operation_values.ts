@@ -30,6 +30,7 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     ]),
   ),
   attentionWeights: { layer: [0, 1], head: [0, 1], token: [0, 1] },
+  lens: { layer: [0, 'outside', 'none'], token: [0, 1] },
   export: { first_step: [0, 1] },
   generate: {
     model: [DENSE],

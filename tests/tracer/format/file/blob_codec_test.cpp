@@ -1,4 +1,5 @@
 #include "tracer/format/file/blob_codec.h"
+#include "tracer/format/model/lens_values.h"
 
 #include <gtest/gtest.h>
 #include <zstd.h>
@@ -81,13 +82,15 @@ TEST(ValuesBlob, HasDocumentedLayout) {
   const std::vector<OutputValues> outputs = {
       {.op = OpId{3}, .ne = {2, 1, 1, 1}, .values = {1.0f, -2.0f}},
       {.op = OpId{300}, .ne = {0, 5, 1, 1}, .values = {}},
-      {.op = OpId{300}, .of = ValuesOf::Attention, .ne = {0, 5, 1, 1}, .values = {}}};
+      {.op = OpId{300}, .of = ValuesOf::Attention, .ne = {0, 5, 1, 1}, .values = {}},
+      {.op = OpId{300}, .of = kLensValues, .ne = {0, 5, 1, 1}, .values = {}}};
   const Blob expected = bytes({
-      3,  // outputs
+      4,  // outputs
       3,    2,    1,    1,    1,    0, 0, 0x80, 0x3f,
       0,    0,    0,    0xc0,                       // op 3, 2 x 1 x 1 x 1: 1.0f, -2.0f
       0xac, 0x02, 0,    5,    1,    1,              // op 300, no elements
       0xac, 0x82, 0x80, 0x80, 0x10, 0, 5, 1,    1,  // attention weights of op 300
+      0xac, 0x82, 0x80, 0x80, 0x20, 0, 5, 1,    1,  // what the model would say after op 300
   });
   const Blob packed = pack_values(outputs).value();
   EXPECT_EQ(unzip(packed), expected);
