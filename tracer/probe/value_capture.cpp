@@ -4,7 +4,6 @@
 #include <ggml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <format>
 #include <utility>
 
@@ -17,28 +16,6 @@
 namespace tt {
 
 // ---------------------------------------------------------------- rules
-
-namespace {
-
-std::optional<std::uint32_t> parse_index(std::string_view text) {
-  std::uint32_t index = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return index;
-}
-
-}  // namespace
-
-std::optional<CaptureRule::Range> CaptureRule::parse_range(std::string_view text) {
-  const std::size_t dash = text.find('-');
-  const auto first = parse_index(text.substr(0, dash));
-  if (!first) return std::nullopt;
-  if (dash == std::string_view::npos) return Range{.first = *first, .last = *first};
-  if (dash + 1 == text.size()) return Range{.first = *first};
-  const auto last = parse_index(text.substr(dash + 1));
-  if (!last || *last < *first) return std::nullopt;
-  return Range{.first = *first, .last = *last};
-}
 
 std::expected<CaptureRule, std::string> CaptureRule::parse(const std::string& text) {
   if (text.size() > kMaxPatternBytes) {
@@ -62,7 +39,7 @@ std::expected<CaptureRule, std::string> CaptureRule::parse(const std::string& te
     const std::string_view part =
         std::string_view(text).substr(mark + 1, next == text.npos ? next : next - mark - 1);
     const char what = part.empty() ? ' ' : part.front();
-    const auto range = part.empty() ? std::nullopt : parse_range(part.substr(1));
+    const auto range = part.empty() ? std::nullopt : IndexRange::parse(part.substr(1));
     if (!range || !std::string_view("LTS").contains(what)) {
       return std::unexpected(
           std::format("\"@{}\" in the capture \"{}\" is not a range. Use @L (layers), @T (tokens) "
@@ -105,7 +82,7 @@ std::expected<std::vector<CaptureRule>, std::string> capture_rules(
 
 bool CaptureRule::wants_step(const Step& step) const {
   const std::uint64_t first = step.first_token, end = first + step.n_tokens;
-  return steps_.contains(step.id.v) && first <= tokens_.last && end > tokens_.first;
+  return steps_.contains(step.id.v) && tokens_.overlaps(first, end);
 }
 
 bool CaptureRule::in_layers(const std::string& name) const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tracer/format/model/step.h"
+#include "tracer/probe/index_range.h"
 #include "tracer/probe/logit_lens.h"
 #include "tracer/probe/name_pattern.h"
 #include "tracer/request/generation.h"
@@ -39,19 +40,14 @@ class CaptureRule {
 
  private:
   enum class Word : std::uint8_t { None, Attention, Lens };
-  struct Range {
-    std::uint64_t first = 0, last = UINT64_MAX;
-    bool contains(std::uint64_t n) const { return first <= n && n <= last; }
-  };
-  static std::optional<Range> parse_range(std::string_view text);
   explicit CaptureRule(NamePattern pattern) : pattern_(std::move(pattern)) {}
 
   bool in_layers(const std::string& name) const;
 
   NamePattern pattern_;  // in tensor names
   Word word_ = Word::None;
-  std::optional<Range> layers_;
-  Range tokens_, steps_;
+  std::optional<IndexRange> layers_;
+  IndexRange tokens_, steps_;
 };
 
 // The rules of GenerationRequest::capture. The error text is a sentence.
