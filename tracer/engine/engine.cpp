@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "tracer/debug/breakpoint.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/engine_state.h"
 #include "tracer/engine/generation_run.h"
@@ -716,6 +717,10 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::check(
   }
   if (const auto rules = capture_rules(request); !rules)
     return error(Kind::BadOption, rules.error());
+  if (request.debug) {
+    if (const auto parsed = parse_breakpoints(request.debug->breakpoints); !parsed)
+      return error(Kind::BadOption, parsed.error());
+  }
   return tokens;
 }
 
@@ -792,7 +797,7 @@ std::vector<std::int32_t> Engine::tokenize(const std::string& text) const {
 // ---------------------------------------------------------------- running
 
 GenerationResult Engine::generate(const GenerationRequest& request, Recorder* recorder,
-                                  GenerationListener& listener) {
+                                  GenerationListener& listener, Debugger* debugger) {
   auto tokens = tokens_of(request.prompt);
   if (!tokens) {
     GenerationResult result;
@@ -800,7 +805,7 @@ GenerationResult Engine::generate(const GenerationRequest& request, Recorder* re
     result.error = tokens.error().message;
     return result;
   }
-  return GenerationRun(*impl_, request, recorder, listener).run(*std::move(tokens));
+  return GenerationRun(*impl_, request, recorder, listener, debugger).run(*std::move(tokens));
 }
 
 void Engine::cancel() { impl_->probe->request_cancel(); }

@@ -25,6 +25,7 @@
 
 namespace tt {
 
+class Debugger;
 class Recorder;
 class Sandbox;
 struct StoredPattern;
@@ -87,9 +88,10 @@ class Engine {
   std::string piece(std::int32_t token) const;  // bytes; may be an incomplete character
 
   // Runs one request to its end, recording into `recorder` (null: level OFF). Errors are in the
-  // result; what was recorded before an error is kept.
+  // result; what was recorded before an error is kept. `debugger` stops it, as
+  // GenerationRequest::debug says (null: nothing does).
   GenerationResult generate(const GenerationRequest& request, Recorder* recorder,
-                            GenerationListener& listener);
+                            GenerationListener& listener, Debugger* debugger = nullptr);
   void cancel();        // stops generate() after the current op
   void reset_cancel();  // call before the next generate()
 

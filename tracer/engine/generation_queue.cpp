@@ -29,10 +29,20 @@ void require_room(std::size_t threads) {
   const std::unique_ptr<std::byte[]> room(new std::byte[threads * kStackBytes + kOther]);
 }
 
+void add_changes(SessionInfo& info, const std::vector<MadeChange>& changes) {
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const MadeChange& made = changes[i];
+    info.facts.emplace_back(
+        std::format("altered.{}", i),
+        std::format("{}: {} ({} elements)", to_text(made.place), made.text, made.elements));
+  }
+}
+
 }  // namespace
 
 struct GenerationQueue::Job {
   GenerationRequest request;
+  std::shared_ptr<Debugger> debugger;  // null: nothing stops it
   SessionInfo info;
   JobStatus status;
   bool cancelled = false;
@@ -50,6 +60,7 @@ struct GenerationQueue::Impl final : GenerationListener {
   bool fail_load(std::string message, bool is_refused = false);
   void run_job(Job& job);
   std::shared_ptr<Job> next_job();
+  void note_stop(Job& job);
   void finish_job(Job& job, const GenerationResult& result, const RecordingResult& recording);
   JobStatus status_of(const Job& job) const;                               // mutex held
   JobStatus without_text(Job& job) const;                                  // mutex held
@@ -257,14 +268,29 @@ void GenerationQueue::Impl::run_job(Job& job) {
   }
   const CrashMarker::Evaluation evaluation(options.crash_marker, options.model.path);
   const GenerationResult result =
-      engine->generate(job.request, recorded ? recorder.get() : nullptr, *this);
+      engine->generate(job.request, recorded ? recorder.get() : nullptr, *this, job.debugger.get());
   RecordingResult recording;
   if (recorded) {
     engine->complete(job.info, result);
+    if (job.debugger != nullptr) add_changes(job.info, job.debugger->changes());
     job.info.facts.emplace_back("trace.conditions", machine->source());
     recording = recorder->finish(job.info);
   }
   finish_job(job, result, recording);
+}
+
+// A stop of the running job begins or has ended.
+void GenerationQueue::Impl::note_stop(Job& job) {
+  const auto stop = job.debugger->stop();
+  const std::lock_guard notify_lock(notify_mutex);
+  JobStatus status;
+  {
+    const std::lock_guard lock(mutex);
+    job.status.stopped = stop ? to_text(stop->place) : "";
+    if (stop) job.status.stops = stop->number;
+    status = status_of(job);
+  }
+  listener.on_state(status);
 }
 
 void GenerationQueue::Impl::finish_job(Job& job, const GenerationResult& result,
@@ -300,6 +326,7 @@ void GenerationQueue::Impl::finish_job(Job& job, const GenerationResult& result,
 // Keeps only the status of a finished job, because its prompt may be long.
 void GenerationQueue::Impl::end(Job& job) {
   job.request = {};
+  job.debugger.reset();
   job.info = {};
   finished.push_back(job.status.id);
   while (finished.size() > kMaxFinished) {
@@ -447,6 +474,12 @@ std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest 
   job->status.n_layers = job->info.n_layers;
   job->status.max_tokens = request.max_tokens;
   job->status.submitted = std::chrono::steady_clock::now();
+  if (request.debug) {
+    auto debugger = Debugger::make(*request.debug, job->info.n_heads,
+                                   [this, of = job.get()] { impl_->note_stop(*of); });
+    if (!debugger) return reject(Kind::BadRequest, debugger.error());
+    job->debugger = *std::move(debugger);
+  }
   job->request = std::move(request);
   job->request.prompt = *std::move(tokens);  // not converted again when it runs
   JobStatus status;
@@ -538,6 +571,12 @@ bool GenerationQueue::cancel(const std::string& id) {
   }
   for (const JobStatus& status : changed) impl_->listener.on_state(status);
   return true;
+}
+
+std::shared_ptr<Debugger> GenerationQueue::debugger(const std::string& id) const {
+  const std::lock_guard lock(impl_->mutex);
+  const auto found = impl_->jobs.find(id);
+  return found == impl_->jobs.end() ? nullptr : found->second->debugger;
 }
 
 std::optional<StepInFlight> GenerationQueue::in_flight(const std::string& id,

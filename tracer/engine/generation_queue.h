@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tracer/debug/debugger.h"
 #include "tracer/engine/checked_models.h"
 #include "tracer/engine/crash_marker.h"
 #include "tracer/engine/engine.h"
@@ -33,7 +34,8 @@
 namespace tt {
 
 // Events of sessions. Implementations must not block and must not call submit() or cancel();
-// they copy and queue. States of a session arrive in order. Threads: on_state any; on_progress,
+// they copy and queue. States of a session arrive in order, also when a stop begins or ends
+// (JobStatus::stopped). Threads: on_state any; on_progress,
 // on_token and on_text the inference thread; on_step the writer thread, after the step was
 // written.
 class SessionListener {
@@ -88,6 +90,8 @@ class GenerationQueue {
   std::optional<JobStatus> status(const std::string& id) const;  // requests of this queue
   std::vector<JobStatus> statuses() const;                       // in no particular order
   bool cancel(const std::string& id);                            // false: no such request
+  // Stops the request; null: it has ended, or GenerationRequest::debug is not set.
+  std::shared_ptr<Debugger> debugger(const std::string& id) const;
   // The running step of session `id`, ops from `from_op` on; nullopt between steps or if another
   // session runs.
   std::optional<StepInFlight> in_flight(const std::string& id, std::uint32_t from_op) const;

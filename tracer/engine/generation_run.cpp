@@ -40,11 +40,12 @@ class AddTime {
 }  // namespace
 
 GenerationRun::GenerationRun(Engine::Impl& engine, const GenerationRequest& request,
-                             Recorder* recorder, GenerationListener& listener)
+                             Recorder* recorder, GenerationListener& listener, Debugger* debugger)
     : engine_(engine),
       request_(request),
       recorder_(recorder),
       listener_(listener),
+      debugger_(debugger),
       epoch_(recorder == nullptr ? std::chrono::steady_clock::now() : recorder->epoch()) {}
 
 Ns GenerationRun::now() const { return Ns{ns_between(epoch_, std::chrono::steady_clock::now())}; }
@@ -66,6 +67,7 @@ GenerationResult GenerationRun::run(std::vector<std::int32_t> tokens) {
   if (!rules->empty())
     capture_ = std::make_shared<ValueCapture>(*std::move(rules), request_.capture_bytes);
   result_.prompt_tokens = static_cast<std::uint32_t>(tokens.size());
+  if (debugger_ != nullptr) debugger_->begin_run(engine_.probe->cancel());
   if (engine_.facts.embedding_only) {
     embed(tokens);
   } else {
@@ -74,7 +76,19 @@ GenerationResult GenerationRun::run(std::vector<std::int32_t> tokens) {
   finish_values({});
   result_.sample_ns += sample_ns_;
   result_.detokenize_ns += detokenize_ns_;
+  if (debugger_ != nullptr) {
+    debugger_->end_run();
+    forget_altered_tokens();
+  }
   return std::move(result_);
+}
+
+// Later requests must not reuse keys, values or states that were computed from changed outputs.
+void GenerationRun::forget_altered_tokens() {
+  if (debugger_->changes().empty()) return;
+  if (llama_memory_t memory = llama_get_memory(engine_.context.get()); memory != nullptr)
+    llama_memory_clear(memory, true);
+  engine_.cached_tokens.clear();
 }
 
 void GenerationRun::fail(std::string message) {
@@ -317,7 +331,7 @@ void GenerationRun::wait_for_values() {
 GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std::int32_t> tokens,
                                                bool want_logits) {
   Step header;
-  ++result_.steps;
+  header.id = StepId{result_.steps++};
   header.phase = phase;
   header.n_tokens = static_cast<std::uint32_t>(tokens.size());
   header.first_token = evaluated_;
@@ -343,13 +357,16 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   const ScopedLogDowngrade quiet([this] { return engine_.probe->cancel_requested(); });
   // The memory manager learns the graph of a step that is not recorded, too.
   StepBuffer* observed = step.buffer;
-  if (observed == nullptr && engine_.memory->wants_graph()) observed = engine_.unrecorded_buffer();
+  if (observed == nullptr && (debugger_ != nullptr || engine_.memory->wants_graph()))
+    observed = engine_.unrecorded_buffer();
+  if (debugger_ != nullptr) debugger_->begin_step(step.header());
   const bool captures = capture_ != nullptr && step.buffer != nullptr &&
                         capture_->begin_step(step.header(), want_logits && phase != Phase::Encode &&
                                                                 phase != Phase::Embed);
   engine_.probe->begin_step(observed, {.exact = request_.exact_timing,
                                        .stats_filter = stats_,
                                        .capture = captures ? capture_ : nullptr,
+                                       .observer = debugger_,
                                        .epoch = epoch_});
   engine_.memory->begin_step(static_cast<std::uint32_t>(tokens.size()));
   const std::int32_t graphs_reused = llama_perf_context(engine_.context.get()).n_reused;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tracer/debug/debugger.h"
 #include "tracer/engine/engine_state.h"
 #include "tracer/engine/sampler.h"
 #include "tracer/probe/name_pattern.h"
@@ -21,9 +22,9 @@ namespace tt {
 
 class GenerationRun {
  public:
-  // `recorder` may be null (level OFF).
+  // `recorder` may be null (level OFF), and `debugger`.
   GenerationRun(Engine::Impl& engine, const GenerationRequest& request, Recorder* recorder,
-                GenerationListener& listener);
+                GenerationListener& listener, Debugger* debugger);
   GenerationResult run(std::vector<std::int32_t> tokens);
 
  private:
@@ -52,6 +53,7 @@ class GenerationRun {
   void finish_memory_step(const Step& header, const StepBuffer* buffer, bool complete);
   bool stop_on(Outcome outcome);
   void fail(std::string message);
+  void forget_altered_tokens();
   void add_tokens(std::span<const std::int32_t> ids, std::uint32_t position, bool generated,
                   bool reused, std::string_view piece);
   Ns now() const;
@@ -60,6 +62,7 @@ class GenerationRun {
   const GenerationRequest& request_;
   Recorder* recorder_;
   GenerationListener& listener_;
+  Debugger* debugger_;
   GenerationResult result_;
   std::shared_ptr<const NamePattern> stats_;
   std::shared_ptr<ValueCapture> capture_;  // null: nothing is captured

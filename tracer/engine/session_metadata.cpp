@@ -103,6 +103,10 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   for (std::size_t i = 0; i < request.capture.size(); ++i)
     add(std::format("request.capture.{}", i), request.capture[i]);
   if (!request.capture.empty()) add("request.capture_bytes", std::to_string(request.capture_bytes));
+  if (request.debug) {
+    for (std::size_t i = 0; i < request.debug->breakpoints.size(); ++i)
+      add(std::format("request.breakpoints.{}", i), request.debug->breakpoints[i]);
+  }
   // Tokens without text in the answer (see RecordedAnswer).
   std::vector<std::int32_t> silent = impl_->control_tokens;
   silent.insert(silent.end(), impl_->eog_tokens.begin(), impl_->eog_tokens.end());

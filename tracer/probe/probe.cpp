@@ -68,7 +68,12 @@ void Probe::begin_step(StepBuffer* buffer, const ProbeMode& mode) {
   learned_exact_only_ = false;
   stopped_ = false;
   graph_ready_.reset();
-  if (buffer != nullptr) in_flight_.store(buffer, std::memory_order_release);
+  if (buffer == nullptr) return;
+  if (mode.observer != nullptr) {
+    take_listed(0);
+    start_learning();
+  }
+  in_flight_.store(buffer, std::memory_order_release);
 }
 
 bool Probe::end_step(bool aborted) {
@@ -185,11 +190,13 @@ bool Probe::tick() {
   return cancel_.load(std::memory_order_relaxed);
 }
 
-bool Probe::node_computed(const ggml_tensor* tensor) {
+bool Probe::node_computed(ggml_tensor* tensor) {
   // Returning false ends only this scheduler split; the scheduler continues with the next one.
   if (stopped_) return false;
   if (mode_ == Mode::Learning) {
     learn_range(now());
+    if (OpObserver* const observer = mode_options_.observer; observer != nullptr)
+      observe([&] { observer->after_op(last_op(), *tensor); });
   } else if (mode_ == Mode::Matching) {
     // The op that ends at the last listed node has just run.
     const std::uint32_t op = instance_->op_ending_at(listed_ - 1);
@@ -407,6 +414,11 @@ bool Probe::list_learning(const ggml_tensor* tensor) {
                      fuses_with(*nodes_[norm], *tensor);
   if (norm != kNone && !fused) spans_.push_back({.first = norm, .nodes = 1});
   if (!does_work(*tensor)) return false;
+  if (OpObserver* const observer = mode_options_.observer; observer != nullptr) {
+    spans_.push_back({.first = index, .nodes = 1});
+    observe([&] { observer->before_op(last_op(), *tensor); });
+    return true;
+  }
   if (fused) {
     spans_.push_back({.first = norm, .nodes = 2});
     return true;
@@ -417,6 +429,14 @@ bool Probe::list_learning(const ggml_tensor* tensor) {
   }
   spans_.push_back({.first = index, .nodes = 1});
   return true;
+}
+
+// The time that the observer takes is that of no op.
+template <class Call>
+void Probe::observe(Call call) {
+  const std::int64_t begin = clock_.ns();
+  call();
+  epoch_ns_ += clock_.ns() - begin;
 }
 
 // A range of nodes has run: determine its op boundaries by the number of ticks.
@@ -538,11 +558,13 @@ std::unique_ptr<GraphInstance> Probe::learned_instance() {
   }
   buffer_->captured.assign(kept.begin(), kept.end());
   buffer_->slots_lost += static_cast<std::uint32_t>(std::ranges::count(found, false));
-  return std::make_unique<GraphInstance>(nodes_, std::move(built), learned_exact_only_, instances_);
+  const auto& known = mode_options_.observer == nullptr ? instances_ : observed_;
+  return std::make_unique<GraphInstance>(nodes_, std::move(built), learned_exact_only_, known);
 }
 
 void Probe::add_learned() {
   auto learned = learned_instance();
+  if (mode_options_.observer != nullptr) return keep_observed(std::move(learned));
   while (instances_.size() > 2 && memory_bytes() > kMaxMemory) {
     instances_.erase(
         std::ranges::min_element(instances_, {}, [](const auto& i) { return i->last_used; }));
@@ -552,11 +574,19 @@ void Probe::add_learned() {
   wanted_of_instance_ = nullptr;
 }
 
+void Probe::keep_observed(std::unique_ptr<GraphInstance> learned) {
+  constexpr std::size_t kMaxObserved = 4;  // templates of a prompt and of its decodes
+  if (observed_.size() == kMaxObserved) observed_.erase(observed_.begin());
+  observed_.push_back(std::move(learned));
+  instance_ = observed_.back().get();
+  wanted_of_instance_ = nullptr;
+}
+
 // ---------------------------------------------------------------- values
 
 Probe::Wanted Probe::wanted_of(std::string_view operation, const std::string& name,
                                const std::string& second) const {
-  const auto& [exact, stats_filter, capture, epoch] = mode_options_;
+  const auto& [exact, stats_filter, capture, observer, epoch] = mode_options_;
   return {.stats = stats_filter != nullptr && stats_filter->matches_name(name),
           .values = capture != nullptr && capture->wants(name),
           .attention = capture != nullptr && capture->wants_attention(operation, name, second),

@@ -12,6 +12,8 @@
 // then on, and the mismatch is recorded. If the structure had been taken from another graph, it is
 // learned when it is used again, as is every new graph from then on.
 //
+// A step with an observer (op_observer.h) is learned each time, with one op per node.
+//
 // Everything except request_cancel() runs on the inference thread. Between the first and the
 // last op of a step there are no locks, and no allocations unless the graph is new.
 #pragma once
@@ -30,6 +32,7 @@
 #include "tracer/probe/graph_instance.h"
 #include "tracer/probe/name_pattern.h"
 #include "tracer/probe/op_clock.h"
+#include "tracer/probe/op_observer.h"
 #include "tracer/probe/step_buffer.h"
 #include "tracer/probe/value_capture.h"
 
@@ -41,6 +44,7 @@ struct ProbeMode {
   bool exact = false;                               // split after every op, not only in new graphs
   std::shared_ptr<const NamePattern> stats_filter;  // VERBOSE: value statistics of matching outputs
   std::shared_ptr<ValueCapture> capture;            // null: it wants no outputs of this step
+  OpObserver* observer = nullptr;                   // null: nobody watches single ops
   std::chrono::steady_clock::time_point epoch;      // the session's Ns{0}
 };
 
@@ -94,7 +98,7 @@ class Probe {
   static bool on_eval(ggml_tensor* tensor, bool ask, void* self);
   static bool on_tick(void* self);
   bool node_listed(const ggml_tensor* tensor);
-  bool node_computed(const ggml_tensor* tensor);
+  bool node_computed(ggml_tensor* tensor);
   bool tick();
 
   bool list_known(std::uint32_t index);
@@ -114,6 +118,9 @@ class Probe {
   std::unique_ptr<GraphInstance> learned_prefix();
   std::unique_ptr<GraphInstance> learned_instance();
   void add_learned();
+  void keep_observed(std::unique_ptr<GraphInstance> learned);
+  template <class Call>
+  void observe(Call call);
   bool takes_values() const {
     return mode_options_.stats_filter != nullptr || mode_options_.capture != nullptr;
   }
@@ -121,10 +128,13 @@ class Probe {
   std::uint64_t hidden_outputs(const GraphTemplate& graph) const;
   void take_values(std::uint32_t op, const ggml_tensor& output, Wanted wanted);
   void end_op(std::uint32_t op, std::int64_t ns);
+  OpId last_op() const { return OpId{static_cast<std::uint32_t>(spans_.size() - 1)}; }
   std::int64_t now() { return clock_.ns() - epoch_ns_; }
 
   const ModelLayout& layout_;
   std::vector<std::unique_ptr<GraphInstance>> instances_;
+  // Of observed steps, oldest first: they are not recognised, but share their templates.
+  std::vector<std::unique_ptr<GraphInstance>> observed_;
   OffsetCoverage coverage_;
   BufferSizes buffer_sizes_;
   OpClock clock_;

@@ -11,50 +11,41 @@
 
 namespace tt {
 
-namespace {
-
-// Welford's algorithm: numerically stable if the mean is far from zero.
-struct Running {
-  std::uint64_t count = 0, nan = 0, inf = 0;
-  double mean = 0, squares = 0;
-  float min = 0, max = 0;
-
-  void add(float value) {
-    if (std::isnan(value)) {
-      ++nan;
-    } else if (std::isinf(value)) {
-      ++inf;
-    } else {
-      if (count == 0) min = max = value;
-      min = std::min(min, value);
-      max = std::max(max, value);
-      ++count;
-      const double delta = value - mean;
-      mean += delta / static_cast<double>(count);
-      squares += delta * (value - mean);
-    }
+void ValueSums::add(float value) {
+  if (std::isnan(value)) {
+    ++nan_;
+  } else if (std::isinf(value)) {
+    ++inf_;
+  } else {
+    if (count_ == 0) min_ = max_ = value;
+    min_ = std::min(min_, value);
+    max_ = std::max(max_, value);
+    ++count_;
+    const double delta = value - mean_;
+    mean_ += delta / static_cast<double>(count_);
+    squares_ += delta * (value - mean_);
   }
-};
+}
 
-}  // namespace
+ValueStats ValueSums::stats() const {
+  return {.op = {},
+          .min = min_,
+          .max = max_,
+          .mean = static_cast<float>(mean_),
+          .std = count_ == 0
+                     ? 0.0F
+                     : static_cast<float>(std::sqrt(squares_ / static_cast<double>(count_))),
+          .nan = nan_,
+          .inf = inf_};
+}
 
 std::optional<ValueStats> value_stats(const ggml_tensor& tensor, std::vector<std::byte>& scratch) {
   if (tensor.type == GGML_TYPE_I32 || !has_readable_rows(tensor)) return std::nullopt;
-  Running running;
+  ValueSums sums;
   for_each_row(tensor, scratch, [&](std::span<const float> row) {
-    for (const float value : row) running.add(value);
+    for (const float value : row) sums.add(value);
   });
-  ValueStats stats;
-  stats.min = running.min;
-  stats.max = running.max;
-  stats.mean = static_cast<float>(running.mean);
-  stats.std =
-      running.count == 0
-          ? 0.0F
-          : static_cast<float>(std::sqrt(running.squares / static_cast<double>(running.count)));
-  stats.nan = running.nan;
-  stats.inf = running.inf;
-  return stats;
+  return sums.stats();
 }
 
 }  // namespace tt

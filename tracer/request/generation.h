@@ -11,6 +11,7 @@
 
 #include "tracer/format/model/session.h"
 #include "tracer/format/model/step.h"
+#include "tracer/request/debug_options.h"
 #include "tracer/request/sampling.h"
 
 namespace tt {
@@ -62,6 +63,7 @@ struct GenerationRequest {
   // them, as f32. Needs level DETAILED.
   std::vector<std::string> capture;
   std::uint64_t capture_bytes = kDefaultCaptureBytes;
+  std::optional<DebugOptions> debug;  // nullopt: the run never stops
 };
 
 enum class StopReason : std::uint8_t {

@@ -23,6 +23,10 @@ struct JobStatus {
   std::uint32_t prompt_tokens = 0, prompt_done = 0, reused_tokens = 0;
   std::uint32_t generated = 0, max_tokens = 0;
   std::string text;  // so far
+  // Of a request that may stop (GenerationRequest::debug): where it is stopped, empty: it runs; and
+  // how often it has been.
+  std::string stopped{};
+  std::uint64_t stops = 0;
   StopReason stop_reason = StopReason::None;
   std::string error;
   std::chrono::steady_clock::time_point submitted;

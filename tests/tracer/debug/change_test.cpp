@@ -1,0 +1,148 @@
+// Changed outputs: what changes, what follows from it, and what is recorded.
+#include "tracer/debug/change.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/tracer/debug/debugged_run.h"
+
+namespace tt::test {
+namespace {
+
+using Until = Debugger::Until;
+
+TEST(Change, RejectsOtherTexts) {
+  for (const char* text : {"", "zero 3", "zero head", "zero head x", "zero head -1", "scale", "set",
+                           "scale x", "scale 1 2", "set head 3", "add 3", "zero [", "zero ]0[",
+                           "set [0] [1] 2", "zero [0", "zero expert 70000"}) {
+    EXPECT_FALSE(Change::parse(text).has_value()) << text;
+  }
+  EXPECT_TRUE(Change::parse("zero [a]").error().contains("not a list of indices"));
+  EXPECT_FALSE(Change::parse(std::string(100'000, '[')).has_value());
+  for (const char* text : {"zero", "zero head 3", "zero expert 2", "zero [0-3, *]", "scale 0.5",
+                           "scale head 1 -2", "set [1] nan", "set 1e3"}) {
+    EXPECT_TRUE(Change::parse(text).has_value()) << text;
+  }
+}
+
+class Changes : public ::testing::TestWithParam<FlashAttention> {};
+
+// Zeroing a head in the output of the attention: the next op computes what a matrix without the
+// columns of this head computes, and the answer differs.
+TEST_P(Changes, AZeroedHeadChangesWhatFollows) {
+  ContextOptions context = TracedModel::small_context();
+  context.flash_attention = GetParam();
+  const bool flash = GetParam() == FlashAttention::On;
+  // Repacked weights could not be read.
+  DebuggedModel model(generated_model({.shape = "small", .dims = {.layers = 3}}), context, false);
+  const std::string at = flash ? "op FLASH_ATTN_EXT layer 1" : "kqv_out layer 1";
+  std::vector<float> attention, untouched, changed;
+  for (const bool change : {false, true}) {
+    const auto debugger = model.begin(greedy_tokens(5, 4), {.breakpoints = {at}});
+    ASSERT_TRUE(model.resume(*debugger, Until::Breakpoint).has_value());
+    if (change) {
+      attention = debugger->read("", {})->values;
+      const auto made = debugger->change(*Change::parse("zero head 2"));
+      ASSERT_TRUE(made.has_value()) << made.error();
+      const auto after = debugger->read("", {})->values;
+      const std::size_t heads = model.queue().facts()->n_heads, tokens = 5;
+      const std::size_t head = after.size() / heads / tokens;
+      EXPECT_EQ(made->elements, head * tokens);
+      for (std::size_t i = 0; i < after.size(); ++i)
+        ASSERT_EQ(after[i], i / head % heads == 2 ? 0.0F : attention[i]) << i;
+      EXPECT_TRUE(
+          debugger->change(*Change::parse("zero head 99")).error().contains("does not exist"));
+      EXPECT_TRUE(debugger->change(*Change::parse("zero expert 0")).error().contains("MUL_MAT_ID"));
+    }
+    const auto next = model.resume(*debugger, Until::Op);
+    ASSERT_TRUE(next.has_value());
+    EXPECT_EQ(next->place.operation, "MUL_MAT");
+    (change ? changed : untouched) = debugger->read("", {})->values;
+    if (change) {
+      // One element of the product, without the columns of the head. The kernel rounds the inputs.
+      const auto weights = debugger->read("src0", *Selection::parse("0"))->values;
+      const std::size_t head = weights.size() / model.queue().facts()->n_heads;
+      double sum = 0, magnitude = 0;
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        if (i / head == 2) continue;
+        sum += double{weights[i]} * double{attention[i]};
+        magnitude += std::abs(double{weights[i]} * double{attention[i]});
+      }
+      EXPECT_NEAR(changed[0], sum, 0.01 * magnitude);
+    }
+    debugger->remove(1);
+    EXPECT_FALSE(model.resume(*debugger, Until::Breakpoint).has_value());
+    const SessionInfo info = model.session().info().value();
+    EXPECT_EQ(!info.fact("altered.0").empty(), change);
+    if (change) {
+      EXPECT_TRUE(info.fact("altered.0").contains("zero head 2")) << info.fact("altered.0");
+    }
+  }
+  EXPECT_NE(changed, untouched);
+}
+
+INSTANTIATE_TEST_SUITE_P(Attention, Changes,
+                         ::testing::Values(FlashAttention::Off, FlashAttention::On),
+                         [](const auto& of) {
+                           return of.param == FlashAttention::On ? "flash" : "plain";
+                         });
+
+// Without the experts of the last layer, its output is what went into them: the residual stream.
+TEST(Change, ADroppedExpertAddsNothing) {
+  DebuggedModel model(generated_model({.shape = "moe", .dims = {.layers = 2}}));
+  const auto debugger =
+      model.begin(greedy_tokens(3, 1), {.breakpoints = {"^ffn_moe_down layer 1"}});
+  ASSERT_TRUE(model.resume(*debugger, Until::Breakpoint).has_value());
+  const std::vector<float> before = debugger->read("", {})->values;
+  const std::vector<float> experts = debugger->read("src2", {})->values;
+  const auto chosen = static_cast<int>(experts.at(0));
+  const auto made = debugger->change(*Change::parse("zero expert " + std::to_string(chosen)));
+  ASSERT_TRUE(made.has_value()) << made.error();
+  const std::vector<float> after = debugger->read("", {})->values;
+  const std::size_t row = before.size() / experts.size();
+  for (std::size_t i = 0; i < after.size(); ++i)
+    ASSERT_EQ(after[i], experts[i / row] == experts[0] ? 0.0F : before[i]) << i;
+  EXPECT_EQ(made->elements,
+            row * static_cast<std::size_t>(std::ranges::count(experts, experts[0])));
+}
+
+// A planted NaN: the condition finds the op that made it, and each that reads it.
+TEST(Change, APlantedNanIsFound) {
+  DebuggedModel model(generated_model({.shape = "small", .dims = {.layers = 3}}));
+  const auto debugger =
+      model.begin(greedy_tokens(3, 2), {.breakpoints = {"^l_out layer 0 step 0", "if nan"}});
+  const auto first = model.resume(*debugger, Until::Breakpoint);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->breakpoints, std::vector<std::uint32_t>{1});
+  ASSERT_TRUE(debugger->change(*Change::parse("set [0,0] nan")).has_value());
+  const auto next = model.resume(*debugger, Until::Breakpoint);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->breakpoints, std::vector<std::uint32_t>{2});
+  EXPECT_EQ(next->place.op.v, first->place.op.v + 1) << "the norm of layer 1";
+}
+
+// A request after an altered one computes its prompt again instead of reading altered keys.
+TEST(Change, LaterRequestsDoNotReuseAlteredTokens) {
+  const auto path = generated_model({.shape = "small", .dims = {.layers = 3}});
+  TracedModel plain(path);
+  const auto expected = plain.run(greedy_tokens(9, 6));
+  DebuggedModel model(path);
+  const auto debugger =
+      model.begin(greedy_tokens(9, 2), {.breakpoints = {"^l_out layer 0 step 0"}});
+  ASSERT_TRUE(model.resume(*debugger, Until::Breakpoint).has_value());
+  ASSERT_TRUE(debugger->change(*Change::parse("scale -3")).has_value());
+  EXPECT_FALSE(model.resume(*debugger, Until::Breakpoint).has_value());
+  const auto status = model.queue().submit(greedy_tokens(9, 6));
+  ASSERT_TRUE(status.has_value());
+  EXPECT_TRUE(wait_until([&] { return has_ended(model.queue().status(status->id)->state); }));
+  EXPECT_EQ(model.queue().status(status->id)->reused_tokens, 0U);
+  EXPECT_EQ(model.queue().status(status->id)->text, expected.result.text);
+}
+
+}  // namespace
+}  // namespace tt::test

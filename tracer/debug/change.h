@@ -1,0 +1,43 @@
+// What if an op had computed something else: a change of its output at a stop, as a line of text
+// that the terminal, REST and the page share.
+//
+//   zero [WHICH] | scale [WHICH] NUMBER | set [WHICH] NUMBER
+//
+// WHICH is [indices] (Selection), `head N` or `expert N`; without it, everything. docs/debug.md
+// describes this for users.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <variant>
+
+#include "tracer/debug/selection.h"
+
+struct ggml_tensor;
+
+namespace tt {
+
+class Change {
+ public:
+  // The error text is a sentence.
+  static std::expected<Change, std::string> parse(const std::string& text);
+  // Changes the output of an op that has run, of a model with `n_heads` attention heads. Returns
+  // the number of elements that were chosen. The error text is a sentence; then nothing is changed.
+  std::expected<std::uint64_t, std::string> apply(ggml_tensor& output, std::uint32_t n_heads) const;
+  const std::string& text() const { return text_; }
+
+ private:
+  struct Head {
+    std::uint64_t index = 0;
+  };
+  struct Expert {
+    std::int32_t index = 0;
+  };
+  std::string text_;
+  std::variant<Selection, Head, Expert> which_;
+  bool scales_ = false;  // else sets
+  float number_ = 0;
+};
+
+}  // namespace tt

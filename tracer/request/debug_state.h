@@ -1,0 +1,72 @@
+// What a stopped run shows (tracer/debug/debugger.h), as values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracer/format/model/ids.h"
+
+namespace tt {
+
+// Which op of a run.
+struct OpPlace {
+  StepId step;
+  std::uint32_t first_token = 0, n_tokens = 0;  // that the step evaluates
+  OpId op;                                      // in the step
+  LayerId layer = kNoLayer;
+  std::string operation;  // as ggml describes it: "MUL_MAT", "SILU"
+  std::string name;       // of its output
+};
+
+// What the output of an op is like. The numbers are of its finite elements.
+struct OutputStatistics {
+  double min = 0, max = 0, mean = 0, std = 0, norm = 0;
+  std::uint64_t elements = 0, nan = 0, inf = 0;
+};
+
+// What can be read at a stop: the output of the op and its sources.
+struct StoppedTensor {
+  std::string label;  // "output", "src0", "src1"...
+  std::string name, type;
+  std::array<std::uint64_t, 4> ne{};  // innermost first
+  std::string unreadable;             // why its values cannot be read; empty: they can
+};
+
+struct DebugStop {
+  std::uint64_t number = 0;  // of the run, from 1
+  OpPlace place;
+  bool is_before = false;                  // the op has not run
+  std::vector<std::uint32_t> breakpoints;  // numbers of those that stopped it; empty: a step
+  std::vector<StoppedTensor> tensors;
+};
+
+struct TensorValues {
+  std::array<std::uint64_t, 4> ne{};  // of the selected elements, innermost first
+  std::vector<float> values;          // of them, in memory order; integers are converted
+  OutputStatistics statistics;        // of them
+};
+
+// What an op computed that a `watch` matches.
+struct WatchedOutput {
+  std::uint32_t breakpoint = 0;
+  OpPlace place;
+  std::optional<OutputStatistics> statistics;  // nullopt: not numbers
+};
+
+struct NumberedBreakpoint {
+  std::uint32_t number = 0;
+  std::string text;
+  std::uint64_t hits = 0;
+};
+
+// A change that was made (tracer/debug/change.h), as the session records it.
+struct MadeChange {
+  OpPlace place;
+  std::string text;
+  std::uint64_t elements = 0;
+};
+
+}  // namespace tt
