@@ -107,7 +107,7 @@ struct Query::Impl {
   Statement statement;
   std::vector<std::string> columns;
   std::vector<QueryValue> row;
-  std::shared_ptr<SessionSource> source;
+  std::shared_ptr<SessionSource> source;  // null: a set of sessions
   std::optional<std::uint32_t> readable_steps;
   std::uint64_t rows = 0;
   bool truncated = false, ended = false;
@@ -115,7 +115,8 @@ struct Query::Impl {
   std::int64_t sorting_ms() const;
   bool within_limits();
   QueryError error(int code, std::string_view sql = {});
-  std::expected<void, QueryError> open(std::shared_ptr<SessionSource> session);
+  template <class Sessions>
+  std::expected<void, QueryError> open(const std::shared_ptr<Sessions>& sessions);
   std::expected<void, QueryError> compile(std::string_view sql);
   std::expected<bool, QueryError> step();
 };
@@ -196,7 +197,9 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
   return {Kind::Invalid, message + names_that_exist(db.get(), message, sql), offset};
 }
 
-std::expected<void, QueryError> Query::Impl::open(std::shared_ptr<SessionSource> session) {
+// `Sessions`: SessionSources or SessionSet.
+template <class Sessions>
+std::expected<void, QueryError> Query::Impl::open(const std::shared_ptr<Sessions>& sessions) {
   memory_before = sqlite3_memory_used();
   allocations_before = allocations();
   sqlite3* handle = nullptr;
@@ -208,11 +211,10 @@ std::expected<void, QueryError> Query::Impl::open(std::shared_ptr<SessionSource>
   if (code != SQLITE_OK)
     return std::unexpected(
         QueryError{QueryError::Kind::TooLarge, "Out of memory for this statement."});
-  source = std::move(session);
   int made = SQLITE_OK;
   if (limits.memory != 0)  // drops temporary views, so it must run before they are created
     made = sqlite3_exec(handle, "PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
-  if (made == SQLITE_OK) made = add_trace_tables(handle, std::make_shared<SingleSession>(source));
+  if (made == SQLITE_OK) made = add_trace_tables(handle, sessions);
   if (made == SQLITE_OK && limits.bounded_values) made = add_bounded_functions(handle);
   if (made != SQLITE_OK) return std::unexpected(error(made));
 
@@ -292,7 +294,8 @@ std::expected<bool, QueryError> Query::Impl::step() {
   if (code == SQLITE_ROW || code == SQLITE_DONE) return code == SQLITE_ROW;
   QueryError why = error(code);
   const bool damaged = why.trace && why.trace->kind == TraceError::Kind::Damaged;
-  if (!damaged || rows > 0 || readable_steps) return std::unexpected(std::move(why));
+  if (!damaged || rows > 0 || readable_steps || source == nullptr)
+    return std::unexpected(std::move(why));
   sqlite3_reset(statement.get());
   const auto end = source->truncate_at_damage();
   if (stopped) return std::unexpected(*stopped);
@@ -333,25 +336,53 @@ Query::Query(Query&&) noexcept = default;
 Query& Query::operator=(Query&&) noexcept = default;
 Query::~Query() = default;
 
+namespace {
+
+// Calls open() of `impl` with what `sessions` makes of the check that stops at the limits.
+template <class Impl, class Sessions>
+std::expected<void, QueryError> start(Impl& impl, std::string_view sql, const QueryLimits& limits,
+                                      ContinueCheck keep_going, Sessions sessions) {
+  impl.limits = limits;
+  impl.keep_going = std::move(keep_going);
+  if (limits.time.count() != 0) impl.deadline_ms = coarse_ms() + limits.time.count();
+  if (auto opened = impl.open(sessions([of = &impl] { return of->within_limits(); })); !opened)
+    return opened;
+  return impl.compile(sql);
+}
+
+}  // namespace
+
 std::expected<Query, QueryError> Query::prepare(SessionReader reader, std::string_view sql,
                                                 const QueryLimits& limits, ContinueCheck keep_going,
                                                 TotalsProvider totals_provider) {
   auto impl = std::make_unique<Impl>();
-  impl->limits = limits;
-  impl->keep_going = std::move(keep_going);
-  if (limits.time.count() != 0) impl->deadline_ms = coarse_ms() + limits.time.count();
-  auto source = std::make_shared<SessionSource>(
-      std::move(reader), [limited = impl.get()] { return limited->within_limits(); },
-      std::move(totals_provider));
-  if (auto opened = impl->open(std::move(source)); !opened) return std::unexpected(opened.error());
-  if (auto compiled = impl->compile(sql); !compiled) return std::unexpected(compiled.error());
+  const auto single = [&](ContinueCheck within_limits) {
+    impl->source = std::make_shared<SessionSource>(std::move(reader), std::move(within_limits),
+                                                   std::move(totals_provider));
+    return std::make_shared<SingleSession>(impl->source);
+  };
+  if (auto begun = start(*impl, sql, limits, std::move(keep_going), single); !begun)
+    return std::unexpected(begun.error());
+  return Query(std::move(impl));
+}
+
+std::expected<Query, QueryError> Query::prepare(SessionNames sessions, std::string_view sql,
+                                                const QueryLimits& limits,
+                                                ContinueCheck keep_going) {
+  auto impl = std::make_unique<Impl>();
+  const auto set = [&](ContinueCheck within_limits) {
+    return std::make_shared<SessionSet>(std::move(sessions), std::move(within_limits));
+  };
+  if (auto begun = start(*impl, sql, limits, std::move(keep_going), set); !begun)
+    return std::unexpected(begun.error());
   return Query(std::move(impl));
 }
 
 StatementPlanner::StatementPlanner() {
   auto impl = std::make_unique<Query::Impl>();
   impl->limits.bounded_values = true;
-  if (!impl->open(SessionSource::for_planning())) throw std::bad_alloc();
+  if (!impl->open(std::make_shared<SingleSession>(SessionSource::for_planning())))
+    throw std::bad_alloc();
   query_ = std::unique_ptr<Query>(new Query(std::move(impl)));
 }
 StatementPlanner::~StatementPlanner() = default;

@@ -1,4 +1,5 @@
-// Runs one SELECT over a session and returns its rows one by one, within limits.
+// Runs one SELECT over a session, or over a set of sessions, and returns its rows one by one,
+// within limits.
 //
 // The connection contains only the session's tables and views (trace_tables.h). Only the
 // session file is opened, read-only. An authorizer rejects everything except SELECT over these
@@ -31,6 +32,7 @@
 
 #include "analysis/common/page.h"
 #include "analysis/index/session_totals.h"
+#include "analysis/sql/session_set.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/format/model/trace_error.h"
 
@@ -74,6 +76,11 @@ class Query {
                                                   const QueryLimits& limits = {},
                                                   ContinueCheck keep_going = never_cancel,
                                                   TotalsProvider totals_provider = {});
+  // Over all `sessions`: each table has the column `session` first. Damage in one of them is an
+  // error that names it.
+  static std::expected<Query, QueryError> prepare(SessionNames sessions, std::string_view sql,
+                                                  const QueryLimits& limits = {},
+                                                  ContinueCheck keep_going = never_cancel);
   Query(Query&&) noexcept;
   Query& operator=(Query&&) noexcept;
   ~Query();

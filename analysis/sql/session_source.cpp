@@ -6,6 +6,15 @@
 
 namespace tt::sql {
 
+std::expected<std::string_view, TraceError> NamePool::intern(std::string name) {
+  if (const auto known = names_.find(name); known != names_.end()) return *known;
+  bytes_ += name.size();
+  if (bytes_ > kMaxBytes)
+    return std::unexpected(TraceError{TraceError::Kind::Damaged,
+                                      "The session is damaged: it contains too many names"});
+  return *names_.insert(std::move(name)).first;
+}
+
 std::shared_ptr<SessionSource> SessionSource::for_planning() {
   return std::make_shared<SessionSource>("");
 }
@@ -58,7 +67,7 @@ std::expected<std::shared_ptr<const NamedGraph>, TraceError> SessionSource::grap
   auto named = std::make_shared<NamedGraph>();
   named->derived = *derived;
   const auto add = [&](std::vector<std::string_view>& list, std::string_view name) -> Status {
-    const auto kept = intern(to_valid_utf8(name));
+    const auto kept = names_->intern(to_valid_utf8(name));
     if (!kept) return std::unexpected(kept.error());
     list.push_back(*kept);
     return {};
@@ -118,15 +127,6 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionSource::truncate_
   allocation_.reset();
   derived_.emplace(*reader_);
   return end;
-}
-
-std::expected<std::string_view, TraceError> SessionSource::intern(std::string name) {
-  if (const auto known = names_.find(name); known != names_.end()) return *known;
-  name_bytes_ += name.size();
-  if (name_bytes_ > kMaxNameBytes)
-    return std::unexpected(TraceError{TraceError::Kind::Damaged,
-                                      "The session is damaged: it contains too many names"});
-  return *names_.insert(std::move(name)).first;
 }
 
 std::expected<std::shared_ptr<SessionSource>, TraceError> OpenedSessions::of(

@@ -39,17 +39,32 @@ struct NamedGraph {
   const GraphTemplate& graph() const { return *derived->graph; }
 };
 
+// Distinct names, which live as long as this object.
+class NamePool {
+ public:
+  // Damaged: more than kMaxBytes of distinct names (untrusted file).
+  std::expected<std::string_view, TraceError> intern(std::string name);
+
+ private:
+  static constexpr std::size_t kMaxBytes = 64u << 20;
+  std::unordered_set<std::string> names_;
+  std::size_t bytes_ = 0;
+};
+
 class SessionSource {
  public:
   // `keep_going` is called before every step. The file at `path` is opened on first use.
   explicit SessionSource(std::filesystem::path path, ContinueCheck keep_going = never_cancel)
       : path_(std::move(path)), keep_going_(std::move(keep_going)) {}
 
-  SessionSource(SessionReader reader, ContinueCheck keep_going, TotalsProvider totals_provider)
+  // `names`: several sources may share one, which then outlives each of them.
+  SessionSource(SessionReader reader, ContinueCheck keep_going, TotalsProvider totals_provider,
+                std::shared_ptr<NamePool> names = std::make_shared<NamePool>())
       : keep_going_(std::move(keep_going)),
         totals_provider_(std::move(totals_provider)),
         reader_(std::move(reader)),
-        derived_(*reader_) {}
+        derived_(*reader_),
+        names_(std::move(names)) {}
 
   // For statements that are planned but not run: it can be opened, but every read is an error.
   static std::shared_ptr<SessionSource> for_planning();
@@ -73,11 +88,7 @@ class SessionSource {
   std::expected<std::optional<std::uint32_t>, TraceError> truncate_at_damage();
 
  private:
-  // Interns a name. Damaged: more than kMaxNameBytes bytes of distinct names (untrusted file).
-  std::expected<std::string_view, TraceError> intern(std::string name);
-
   static constexpr std::size_t kMaxGraphs = 16;
-  static constexpr std::size_t kMaxNameBytes = 64u << 20;
   std::filesystem::path path_;  // empty: only for planning, unless there is a reader
   ContinueCheck keep_going_;
   TotalsProvider totals_provider_;
@@ -88,8 +99,7 @@ class SessionSource {
   std::map<TemplateId, std::shared_ptr<const NamedGraph>> graphs_;
   std::shared_ptr<const Step> step_;
   std::shared_ptr<const Allocation> allocation_;
-  std::unordered_set<std::string> names_;
-  std::size_t name_bytes_ = 0;
+  std::shared_ptr<NamePool> names_ = std::make_shared<NamePool>();
 };
 
 // Maps a database of a connection to its session.

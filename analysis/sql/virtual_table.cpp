@@ -8,7 +8,9 @@
 #include <cmath>
 #include <format>
 #include <new>
+#include <ranges>
 
+#include "analysis/sql/session_set.h"
 #include "analysis/sql/session_source.h"
 
 namespace tt::sql {
@@ -21,11 +23,15 @@ constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 struct Module {
   Table table;
   std::shared_ptr<SessionSources> sources;
+  std::shared_ptr<SessionSet> set;  // instead of `sources`
 };
 
 struct VirtualTable : sqlite3_vtab {
   const Table* table = nullptr;
   std::shared_ptr<SessionSource> source;
+  std::shared_ptr<SessionSet> set;  // instead of `source`
+  std::size_t sessions() const { return set != nullptr ? set->names().size() : 1; }
+  bool is_session(int column) const { return set != nullptr && column == 0; }
 };
 
 struct VirtualCursor : sqlite3_vtab_cursor {
@@ -87,16 +93,19 @@ int connect(sqlite3* db, void* aux, int argc, const char* const* argv, sqlite3_v
           module.table.name);
       return SQLITE_ERROR;
     }
-    auto source = module.sources->of(db, argc == 4 ? argv[3] : "main");
-    if (!source) return report(message, source.error());
-    if (const auto opened = (*source)->open(); !opened) return report(message, opened.error());
+    auto table = std::make_unique<VirtualTable>();
+    table->table = &module.table;
+    table->set = module.set;
+    if (module.set == nullptr) {
+      auto source = module.sources->of(db, argc == 4 ? argv[3] : "main");
+      if (!source) return report(message, source.error());
+      if (const auto opened = (*source)->open(); !opened) return report(message, opened.error());
+      table->source = *std::move(source);
+    }
     if (const int code = sqlite3_declare_vtab(db, declaration_of(module.table).c_str());
         code != SQLITE_OK)
       return code;
     sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
-    auto table = std::make_unique<VirtualTable>();
-    table->table = &module.table;
-    table->source = *std::move(source);
     *out = table.release();
     return SQLITE_OK;
   });
@@ -139,8 +148,10 @@ bool comes_ordered(const Table& table, const sqlite3_index_info& info) {
 int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
   return guarded([&] {
     const Table& table = table_of(base);
+    const auto& of_sessions = *static_cast<VirtualTable*>(base);
+    const auto sessions = static_cast<double>(of_sessions.sessions());
     std::string plan = std::format("{:x}", static_cast<std::uint64_t>(info->colUsed));
-    double rows = table.rows, read = table.rows;
+    double rows = table.rows * sessions, read = rows;
     int arguments = 0;
     for (int i = 0; i < info->nConstraint; ++i) {
       const auto& constraint = info->aConstraint[i];
@@ -158,10 +169,10 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
           sqlite3_libversion_number() >= kHasLists && sqlite3_vtab_in(info, i, 1) != 0;
       info->aConstraintUsage[i].argvIndex = ++arguments;
       plan += std::format(" {}{}{}", constraint.iColumn, sign, list ? "*" : "");
-      const double share = sign != '=' ? 0.25
-                           : field.pushdown == Pushdown::Chunks && table.chunks > 1
-                               ? 1 / table.chunks
-                               : 0.01;
+      const double chunks = of_sessions.is_session(constraint.iColumn) ? sessions
+                            : field.pushdown == Pushdown::Chunks       ? table.chunks
+                                                                       : 0;
+      const double share = sign != '=' ? 0.25 : chunks > 1 ? 1 / chunks : 0.01;
       rows *= share;
       if (field.pushdown == Pushdown::Chunks) read *= share;
     }
@@ -180,7 +191,8 @@ int open(sqlite3_vtab* base, sqlite3_vtab_cursor** out) {
   return guarded([&] {
     auto& table = *static_cast<VirtualTable*>(base);
     auto cursor = std::make_unique<VirtualCursor>();
-    cursor->cursor = table.table->open(*table.source);
+    cursor->cursor = table.set != nullptr ? open_set_cursor(*table.table, *table.set)
+                                          : table.table->open(*table.source);
     *out = cursor.release();
     return SQLITE_OK;
   });
@@ -274,6 +286,15 @@ sqlite3_module module_functions() {
   return functions;
 }
 
+int add_module(sqlite3* db, Module of_table) {
+  static const sqlite3_module kFunctions = module_functions();
+  auto module = std::make_unique<Module>(std::move(of_table));
+  const char* name = module->table.name;
+  // SQLite calls the destructor even if it fails.
+  return sqlite3_create_module_v2(db, name, &kFunctions, module.release(),
+                                  [](void* aux) { delete static_cast<Module*>(aux); });
+}
+
 // Saturating conversions.
 std::int64_t ceiling(double v) {
   if (v >= 0x1p63) return kMax;
@@ -362,13 +383,26 @@ void Conditions::narrow(std::size_t column, int op, sqlite3_value* value) {
   if (constraint.from > constraint.to) impossible_ = true;
 }
 
+Conditions Conditions::of_rest() const {
+  Conditions rest(columns_.subspan(1));
+  std::ranges::copy(constraints_ | std::views::drop(1), rest.constraints_.begin());
+  constexpr sqlite3_uint64 kLast = sqlite3_uint64{1} << 63;  // all columns from 63 on
+  rest.used_ = (used_ >> 1) | (used_ & kLast);
+  rest.impossible_ = impossible_;
+  return rest;
+}
+
 int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSources>& sources) {
-  static const sqlite3_module kFunctions = module_functions();
-  auto module = std::make_unique<Module>(Module{std::move(table), sources});
-  const char* name = module->table.name;
-  // SQLite calls the destructor even if it fails.
-  return sqlite3_create_module_v2(db, name, &kFunctions, module.release(),
-                                  [](void* aux) { delete static_cast<Module*>(aux); });
+  return add_module(db, {.table = std::move(table), .sources = sources, .set = nullptr});
+}
+
+int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSet>& set) {
+  // Its id, which a table of one session may have as `session`.
+  for (Field& field : table.fields)
+    if (std::string_view(field.name) == "session") field.name = "session_id";
+  table.fields.insert(table.fields.begin(), {"session", "TEXT", Pushdown::Chunks});
+  ++table.ordered_by;  // the names are sorted
+  return add_module(db, {.table = std::move(table), .sources = nullptr, .set = set});
 }
 
 std::string_view text_of(sqlite3_value* value) {

@@ -33,6 +33,7 @@
 
 namespace tt::sql {
 
+class SessionSet;
 class SessionSource;
 class SessionSources;
 
@@ -175,6 +176,8 @@ class Conditions {
 
   void narrow(std::size_t column, int op, sqlite3_value* value);
   void use(sqlite3_uint64 columns) { used_ = columns; }
+  // Those of the columns after the first one.
+  Conditions of_rest() const;
 
  private:
   std::span<const Field> columns_;
@@ -282,6 +285,9 @@ using columns::column_index;
 // Registers `table` with a connection under its own name. `sources` provides the session.
 // Returns an SQLite result code.
 int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSources>& sources);
+// The same for the rows of all sessions of a set, one session after the other. The first column is
+// `session`, the name of the session.
+int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSet>& set);
 
 // The text of a value; empty for NULL. Owned by SQLite, valid until the value is converted to
 // another type.

@@ -1,4 +1,5 @@
-// tt sql FILE STATEMENT: runs one SELECT on a session and prints a table, JSON or CSV.
+// tt sql FILE... STATEMENT: runs one SELECT on a session, or on several at once, and prints a
+// table, JSON or CSV.
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "api/json/query_json.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/session_file.h"
+#include "cli/options/session_files.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
@@ -33,7 +35,7 @@ namespace tt::cli {
 namespace {
 
 struct SqlOptions {
-  std::string file, statement;
+  std::vector<std::string> arguments;  // files, then the statement
   bool json = false, csv = false;
 };
 
@@ -152,43 +154,67 @@ bool reads_accesses(const std::string& statement) {
 }
 
 int run(const SqlOptions& options) {
-  std::string statement = options.statement;
+  std::vector<std::string> arguments = options.arguments;
+  const std::string last = arguments.back();
+  arguments.pop_back();
+  std::string statement = last;
   if (statement == "-") statement.assign(std::istreambuf_iterator<char>(std::cin), {});
   Progress progress("sql", progress_visibility(options.json));
   std::error_code none;
-  if (std::filesystem::exists(options.statement, none)) {
-    return progress.failed(
-        std::filesystem::exists(options.file, none)
-            ? std::format("{0} is a file, not a statement. Run its text: tt sql {1} - < {0}",
-                          options.statement, options.file)
-            : std::format("the session file comes first: tt sql {} 'SELECT ...'",
-                          options.statement));
+  if (arguments.empty()) {
+    progress.failed(
+        std::format("a session file and a statement are required: tt sql {} 'SELECT ...'",
+                    std::filesystem::exists(last, none) ? last : "s.ttrace"));
+    return 2;
   }
-  auto reader = open_session(options.file);
+  if (std::filesystem::exists(last, none)) {
+    const std::string& file = arguments.front();
+    return progress.failed(
+        std::filesystem::exists(file, none)
+            ? std::format("{0} is a file, not a statement. Run its text: tt sql {1} - < {0}", last,
+                          file)
+            : std::format("the session file comes first: tt sql {} 'SELECT ...'", last));
+  }
+  const auto files = session_files(arguments);
+  if (!files) return progress.failed(files.error());
+  const auto answer = [&](auto query) {
+    return query ? print_rows(*query, options, statement, progress)
+                 : fail(query.error(), statement, progress);
+  };
+  if (files->set) {
+    const auto open = [&](std::size_t i) { return open_session(files->paths[i]); };
+    return answer(sql::Query::prepare({.names = files->names, .open = open}, statement, {},
+                                      progress.start("running the query")));
+  }
+  auto reader = open_session(files->paths.front());
   if (!reader) return progress.failed(reader.error());
   if (reads_accesses(statement)) progress.note_missing_accesses(*reader);
-  auto query =
-      sql::Query::prepare(*std::move(reader), statement, {}, progress.start("running the query"));
-  return query ? print_rows(*query, options, statement, progress)
-               : fail(query.error(), statement, progress);
+  return answer(
+      sql::Query::prepare(*std::move(reader), statement, {}, progress.start("running the query")));
 }
 
 }  // namespace
 
 RunVerb add_sql_command(CLI::App& command) {
   auto options = std::make_shared<SqlOptions>();
-  add_session_file(command, options->file);
-  command.add_option("statement", options->statement, "SELECT statement; -: read it from stdin")
+  command
+      .add_option("argument", options->arguments,
+                  "Session files (.ttrace), then a SELECT statement; -: read the statement from "
+                  "stdin. Several files, a folder, or a pattern in quotes: all of them together")
       ->required()
-      ->type_name("SQL");
+      ->expected(1, -1)
+      ->type_name("FILE... SQL");
   CLI::Option* json = command.add_flag("--json", options->json, "Print columns and rows as JSON");
   command.add_flag("--csv", options->csv, "Print CSV: a header line, then the rows")
       ->excludes(json);
   command.footer(
       "Tables: access, edge, expert, fault, metadata, model, op, residency, session, step, "
       "template, tensor, token, value.\n"
+      "With several sessions, each table has the column session first.\n"
       "Example: tt sql s.ttrace \"SELECT layer_id, sum(size_bytes) FROM access GROUP BY "
-      "layer_id\"");
+      "layer_id\"\n"
+      "tt sql 'runs/*.ttrace' \"SELECT session, median(tokens_per_s) FROM token_latency WHERE "
+      "phase = 'generate' GROUP BY session\"");
   return [options] { return run(*options); };
 }
 
