@@ -1,6 +1,7 @@
 // tt record -p TEXT -o FILE.ttrace: runs one request without a server and records it. Streams the
 // answer to stdout; writes progress and a summary to stderr. After an interrupt the file is
 // complete, too.
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -50,6 +51,7 @@ struct RecordOptions {
   std::string prompt_file;
   std::vector<std::int32_t> tokens;
   fs::path output;
+  std::uint32_t repeat = 1;
   bool chat = false, force = false, quiet = false, verbose = false;
 };
 
@@ -87,7 +89,7 @@ class EventQueue final : public SessionListener {
   Update update() {
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, 50ms, [this] { return !text_.empty() || ended_ || progress_; });
-    return {std::exchange(text_, {}), std::exchange(progress_, {}), ended_};
+    return {std::exchange(text_, {}), std::exchange(progress_, {}), std::exchange(ended_, {})};
   }
 
  private:
@@ -225,6 +227,50 @@ void print_captured(const fs::path& file) {
                 counted(values, "value"), not_captured);
 }
 
+// One for each run: the file, or with --repeat the files run-01.ttrace... of the folder.
+std::expected<std::vector<fs::path>, Failure> output_files(const RecordOptions& options) {
+  const std::vector<fs::path> inputs = input_files(options);
+  std::vector<fs::path> files = {options.output};
+  if (options.repeat > 1) {
+    const auto folder = output_path(options.output, Target::Folder, inputs, true);
+    if (!folder) return std::unexpected(Failure{folder.error()});
+    std::error_code failed;
+    fs::create_directories(*folder, failed);
+    if (failed)
+      return std::unexpected(Failure{std::format("{}: {}", folder->string(), failed.message())});
+    files.clear();
+    const std::size_t digits = std::max(std::to_string(options.repeat).size(), std::size_t{2});
+    for (std::uint32_t i = 1; i <= options.repeat; ++i)
+      files.push_back(*folder / std::format("run-{:0{}}.ttrace", i, digits));
+  }
+  for (fs::path& file : files) {
+    auto path = output_path(file, Target::File, inputs, options.force);
+    if (!path) return std::unexpected(Failure{path.error()});
+    file = *std::move(path);
+  }
+  return files;
+}
+
+// `output`: empty with --level off. Returns the exit status.
+int record_one(GenerationQueue& queue, const RecordOptions& options, const fs::path& output,
+               EventQueue& events, StatusLine& line) {
+  const auto job = queue.submit(options.request);
+  if (!job) return fail({job.error().message});
+  const JobStatus status = print_answer(queue, job->id, events, line);
+  if (output.empty()) return status.error.empty() ? 0 : fail({status.error});
+  const std::string shown =
+      options.repeat > 1 ? (options.output / output.filename()).string() : options.output.string();
+  if (const auto failed = replace_session(output.parent_path() / (job->id + ".ttrace"), output)) {
+    return fail({std::format("{}: {}{}", shown, failed.message(),
+                             status.error.empty() ? "" : ". " + status.error)});
+  }
+  if (!options.quiet) {
+    print_summary(shown, status);
+    if (!options.request.capture.empty()) print_captured(shown);
+  }
+  return status.error.empty() ? 0 : fail({status.error});
+}
+
 int run(RecordOptions& options) {
   const Installation installation = current_installation();
   if (options.model.path.empty()) options.model.path = installation.bundled_model;
@@ -240,11 +286,11 @@ int run(RecordOptions& options) {
   }
   if (const auto rules = capture_rules(options.request); !rules)
     return fail({"--capture: " + rules.error(), kUsageError});
-  fs::path output;
+  std::vector<fs::path> outputs(options.repeat);
   if (recorded) {
-    auto path = output_path(options.output, Target::File, input_files(options), options.force);
-    if (!path) return fail({path.error()});
-    output = *std::move(path);
+    auto files = output_files(options);
+    if (!files) return fail(files.error());
+    outputs = *std::move(files);
   }
   auto prompt = make_prompt(options);
   if (!prompt) return fail(prompt.error());
@@ -262,7 +308,7 @@ int run(RecordOptions& options) {
   StatusLine line(!options.quiet);
   // Records to a file named after the session id in the same folder and renames it when it is
   // complete. If the process is killed, this file can be recovered.
-  const fs::path folder = recorded ? output.parent_path() : ".";
+  const fs::path folder = recorded ? outputs.front().parent_path() : ".";
   Sandbox sandbox(installation.worker);
   GenerationQueue queue({.model = options.model,
                          .context = options.context,
@@ -280,23 +326,14 @@ int run(RecordOptions& options) {
     line.clear();
     print_message("tt record: {}", warning);
   }
-  const auto job = queue.submit(options.request);
-  if (!job) return fail({job.error().message});
-  const JobStatus status = print_answer(queue, job->id, events, line);
-  queue.stop();
-
-  if (recorded) {
-    if (const auto failed = replace_session(folder / (job->id + ".ttrace"), output)) {
-      return fail({std::format("{}: {}{}", options.output.string(), failed.message(),
-                               status.error.empty() ? "" : ". " + status.error)});
-    }
-    if (!options.quiet) {
-      print_summary(options.output, status);
-      if (!options.request.capture.empty()) print_captured(options.output);
-    }
+  // Each run evaluates the whole prompt.
+  if (options.repeat > 1) options.request.reuse_prefix = false;
+  for (const fs::path& output : outputs) {
+    const int code = record_one(queue, options, output, events, line);
+    if (was_interrupted()) return 130;
+    if (code != 0) return code;
   }
-  if (!status.error.empty()) return fail({status.error});
-  return was_interrupted() ? 130 : 0;
+  return 0;
 }
 
 }  // namespace
@@ -321,6 +358,13 @@ RunVerb add_record_command(CLI::App& command) {
                   "Session file to write (.ttrace); required, except with --level off")
       ->type_name("FILE");
   command.add_flag("--force", options->force, "Replace an existing file");
+  constexpr double kMaxRepeat = 1000;
+  command
+      .add_option("--repeat", options->repeat,
+                  "Run the request this many times; -o is a folder, with a session file for each "
+                  "run. tt compare compares two such folders, tt sql reads all of one")
+      ->check(whole_number({"repeat", 1, kMaxRepeat}))
+      ->type_name("N");
   GenerationRequest& request = options->request;
   const std::map<std::string, Level> levels = {{"off", Level::Off},
                                                {"minimal", Level::Minimal},
@@ -456,7 +500,8 @@ RunVerb add_record_command(CLI::App& command) {
   command.option_defaults()->group("Context");
   add_context_options(command, options->context);
   command.footer(
-      "Example: tt record -m model.gguf -p 'Why is the sky blue?' --chat -n 64 -o s.ttrace");
+      "Example: tt record -m model.gguf -p 'Why is the sky blue?' --chat -n 64 -o s.ttrace\n"
+      "tt record -m model.gguf -p 'Why is the sky blue?' --chat -n 64 --repeat 5 -o runs/a");
   return [options] { return run(*options); };
 }
 
