@@ -1,5 +1,5 @@
-// tt export SESSION -o OUTPUT: writes a session in a format of other tools. An incomplete output
-// file is removed.
+// tt export SESSION... -o OUTPUT: writes a session, or several as one dataset, in a format of other
+// tools. An incomplete output file is removed.
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +23,7 @@
 #include "cli/options/filter_options.h"
 #include "cli/options/output_path.h"
 #include "cli/options/session_file.h"
+#include "cli/options/session_files.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "program/validators.h"
@@ -36,7 +37,8 @@ using namespace tt::exchange;
 
 struct ExportCommand {
   std::string format;
-  std::string file;
+  std::vector<std::string> arguments;
+  SessionFiles files;
   std::filesystem::path output;
   ExportOptions options;
   std::optional<LogLevel> level;
@@ -66,7 +68,7 @@ std::optional<std::string> name_output(ExportCommand& command) {
     return std::format("--dated: {} is not a folder. Give the folder to write to with -o.",
                        command.output.string());
   }
-  const auto reader = SessionReader::open(command.file);
+  const auto reader = SessionReader::open(command.files.paths.front());
   if (!reader) return std::nullopt;  // reported when the session is opened
   if (const auto info = reader->info()) command.output /= dated_name(command, info->start_utc_ns);
   return std::nullopt;
@@ -123,8 +125,15 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
   if (command.steps.to)
     command.options.range.last = StepId{static_cast<std::uint32_t>(*command.steps.to - 1)};
   const bool to_stdout = command.output == "-";
+  if (command.files.set && command.part_rows == 0) {
+    return std::unexpected(
+        "several sessions are written as one dataset, a folder for each: use --format parquet "
+        "--part-rows 10000000. Other formats hold one session.");
+  }
+  const std::vector<std::filesystem::path> inputs(command.files.paths.begin(),
+                                                  command.files.paths.end());
   const auto find_folder = [&]() -> std::optional<std::string> {
-    auto folder = output_path(command.output, Target::Folder, {command.file}, command.force);
+    auto folder = output_path(command.output, Target::Folder, inputs, command.force);
     if (!folder) return folder.error();
     command.output = *std::move(folder);
     return std::nullopt;
@@ -162,7 +171,7 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
     };
   }
   if (!to_stdout) {
-    auto output = output_path(command.output, Target::FileOrPipe, {command.file}, command.force);
+    auto output = output_path(command.output, Target::FileOrPipe, inputs, command.force);
     if (!output) return std::unexpected(output.error());
     command.output = *std::move(output);
   }
@@ -171,14 +180,10 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
   };
 }
 
-int run(ExportCommand& command) {
-  const bool into_terminal = command.output == "-" && isatty(STDOUT_FILENO) != 0;
-  Progress progress(
-      "export", command.quiet || into_terminal ? ProgressVisibility::No : ProgressVisibility::Yes);
-  if (const auto error = name_output(command)) return progress.failed(*error);
-  const auto run_export = export_function(command);
-  if (!run_export) return progress.failed(run_export.error());
-  auto reader = open_session(command.file);
+// Nothing if the session was written; else the exit status of the verb.
+std::optional<int> write_session(const std::string& file, const ExportFunction& run_export,
+                                 ExportCommand& command, Progress& progress) {
+  auto reader = open_session(file);
   if (!reader) return progress.failed(reader.error());
   const auto readable_steps =
       truncate_at_damage(*reader, command.options, progress.start("reading"));
@@ -193,12 +198,27 @@ int run(ExportCommand& command) {
       range.last ? std::min<std::uint64_t>(range.last->v + std::uint64_t{1}, *steps) : *steps;
   const std::uint64_t steps_to_write = end - std::min<std::uint64_t>(range.first.v, end);
   const WriteResult written =
-      (*run_export)(*reader, progress.start_steps("writing", steps_to_write));
+      run_export(*reader, progress.start_steps("writing " + file, steps_to_write));
   if (!output_ok()) {
     progress.end();
     return 1;
   }
   if (!written) return progress.failed(written.error());
+  return std::nullopt;
+}
+
+int run(ExportCommand& command) {
+  const bool into_terminal = command.output == "-" && isatty(STDOUT_FILENO) != 0;
+  Progress progress(
+      "export", command.quiet || into_terminal ? ProgressVisibility::No : ProgressVisibility::Yes);
+  auto files = session_files(command.arguments);
+  if (!files) return progress.failed(files.error());
+  command.files = *std::move(files);
+  if (const auto error = name_output(command)) return progress.failed(*error);
+  const auto run_export = export_function(command);
+  if (!run_export) return progress.failed(run_export.error());
+  for (const std::string& file : command.files.paths)
+    if (const auto code = write_session(file, *run_export, command, progress)) return *code;
   progress.end();
   return progress.exit_code();
 }
@@ -207,7 +227,7 @@ int run(ExportCommand& command) {
 
 RunVerb add_export_command(CLI::App& command) {
   auto options = std::make_shared<ExportCommand>();
-  add_session_file(command, options->file);
+  add_session_files(command, options->arguments);
   command
       .add_option("-o,--output", options->output,
                   "File or folder to write; the extension selects the format unless --format is "
@@ -245,6 +265,7 @@ RunVerb add_export_command(CLI::App& command) {
   command.footer(
       "Example: tt export s.ttrace -o s.parquet\n"
       "         tt export s.ttrace -o lake --format parquet --part-rows 10000000\n"
+      "         tt export 'runs/*.ttrace' -o lake --format parquet --part-rows 10000000\n"
       "         tt export s.ttrace -o run --format folder\n"
       "         tt export s.ttrace -o tokens.parquet --per-token\n"
       "         tt export s.ttrace --format ndjson -o - | head");
