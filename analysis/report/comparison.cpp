@@ -317,6 +317,8 @@ std::optional<TokenChange> change_of(const SessionIndex& left, const SessionInde
   return std::nullopt;
 }
 
+}  // namespace
+
 FactsByName settings_of(const SessionInfo& info) {
   FactsByName settings = {{"record.level", to_text(info.level)},
                           {"record.timing", info.exact_timing ? "exact" : "fast"}};
@@ -328,8 +330,6 @@ FactsByName settings_of(const SessionInfo& info) {
       settings[name] = value;
   return settings;
 }
-
-}  // namespace
 
 const char* to_text(TemplateMatch match) {
   constexpr std::array kWords = {"identical", "same_ops", "only_left", "only_right"};

@@ -15,6 +15,7 @@
 #include "analysis/common/page.h"
 #include "analysis/common/spread.h"
 #include "analysis/fields/declare.h"
+#include "analysis/findings/compared_fact.h"
 #include "analysis/findings/comparison_causes.h"
 #include "analysis/index/session_index.h"
 #include "analysis/speed/speed_verdict.h"
@@ -95,6 +96,9 @@ struct Comparison {
   std::vector<ComparedTemplate> templates;  // in the order of the left session
   std::vector<ComparedBy> by;               // by phase, component, layer, op kind, tensor
 };
+
+// Model, settings, request and machine, as facts; without what a run resulted in.
+FactsByName settings_of(const SessionInfo& info);
 
 // `tokens`: the rows of the token alignment to return.
 std::expected<Comparison, TraceError> compare(const ComparedSession& left,

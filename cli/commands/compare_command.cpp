@@ -1,4 +1,4 @@
-// tt compare LEFT RIGHT: compares two sessions.
+// tt compare LEFT RIGHT: compares two sessions, or two sets of sessions (compare_sets.h).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,9 +19,11 @@
 #include "api/text/change_text.h"
 #include "api/text/escape_control_chars.h"
 #include "api/text/shape_text.h"
+#include "cli/commands/compare_sets.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/filter_options.h"
 #include "cli/options/session_file.h"
+#include "cli/options/session_files.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
@@ -275,6 +277,20 @@ int run_values(const CompareOptions& options, Progress& progress, SessionReader&
 
 int run(const CompareOptions& options) {
   Progress progress("compare", progress_visibility(options.json));
+  const auto left_files = session_files({options.left}),
+             right_files = session_files({options.right});
+  if (!left_files) return progress.failed(left_files.error());
+  if (!right_files) return progress.failed(right_files.error());
+  if (left_files->set || right_files->set) {
+    if (options.values)
+      return progress.failed("--values compares two sessions, not sets. Name two session files.");
+    return compare_sets(*left_files, *right_files,
+                        {.by = options.by,
+                         .limit = options.limit,
+                         .leave_out = options.leave_out,
+                         .json = options.json},
+                        progress);
+  }
   auto left = open_session(options.left), right = open_session(options.right);
   if (!left) return progress.failed(left.error());
   if (!right) return progress.failed(right.error());
@@ -341,7 +357,10 @@ int run(const CompareOptions& options) {
 RunVerb add_compare_command(CLI::App& command) {
   auto options = std::make_shared<CompareOptions>();
   add_session_file(command, options->left, "left");
-  add_session_file(command, options->right, "right", "Session file to compare with (.ttrace)");
+  add_session_file(
+      command, options->right, "right",
+      "What to compare with: a session file; or, as on the left, a folder or a pattern "
+      "in quotes, to compare two sets of sessions");
   const std::map<std::string, Axis> axes = {{"phase", Axis::Phase},
                                             {"component", Axis::Component},
                                             {"layer", Axis::Layer},
@@ -368,7 +387,9 @@ RunVerb add_compare_command(CLI::App& command) {
       ->check(number({"tolerance", 0, kMaxTolerance}))
       ->capture_default_str();
   command.add_flag("--json", options->json, "Print JSON, with rows for every axis");
-  command.footer("Example: tt compare q4.ttrace q8.ttrace --by layer");
+  command.footer(
+      "Example: tt compare q4.ttrace q8.ttrace --by layer\n"
+      "tt compare runs/4-threads runs/8-threads");
   return [options] { return run(*options); };
 }
 

@@ -1,0 +1,194 @@
+#include "cli/commands/compare_sets.h"
+
+#include <algorithm>
+#include <format>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/common/format_units.h"
+#include "analysis/index/session_index.h"
+#include "analysis/report/set_comparison.h"
+#include "api/json/json.h"
+#include "api/text/escape_control_chars.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+
+namespace tt::cli {
+namespace {
+
+std::expected<std::vector<SetMember>, TraceError> members_of(const SessionFiles& files,
+                                                             const CompareSetsOptions& options,
+                                                             Progress& progress) {
+  std::vector<SetMember> members;
+  for (std::size_t i = 0; i < files.paths.size(); ++i) {
+    const auto named = [&](TraceError error) {
+      error.message = std::format("{}: {}", files.paths[i], error.message);
+      return std::unexpected(std::move(error));
+    };
+    auto reader = open_session(files.paths[i]);
+    if (!reader) return named(std::move(reader.error()));
+    const std::string what = std::format("reading session {} of {}", i + 1, files.paths.size());
+    auto member = progress.query_valid_prefix(*reader, [&](const SessionReader& of) {
+      const ContinueCheck keep_going = progress.start(what);
+      return SessionIndex::build(of, keep_going, options.leave_out)
+          .and_then([&](const SessionIndex& index) {
+            return set_member(index, of, options.by, keep_going);
+          });
+    });
+    if (!member) return named(std::move(member.error()));
+    members.push_back(*std::move(member));
+  }
+  return members;
+}
+
+std::string value_text(FigureUnit unit, double value) {
+  switch (unit) {
+    case FigureUnit::Duration:
+      return format_duration(value);
+    case FigureUnit::Size:
+      return format_bytes(value);
+    case FigureUnit::Share:
+      return format_percent(value, 1);
+    default:
+      return std::format("{:.2f}", value);
+  }
+}
+
+std::string median_text(FigureUnit unit, const SampleMedian& of) {
+  return of.samples == 0 ? "-" : value_text(unit, of.median);
+}
+
+std::string interval_text(FigureUnit unit, const SampleMedian& of) {
+  if (!of.low || !of.high) return "";
+  return std::format("{} to {}", value_text(unit, *of.low), value_text(unit, *of.high));
+}
+
+std::string verdict_text(const ComparedFigure& row) {
+  if (row.left.samples == 0) return "only right";
+  if (row.right.samples == 0) return "only left";
+  if (!row.different) return "no significant difference";
+  return row.right.median > row.left.median ? "higher" : "lower";
+}
+
+void print_figures(const std::string& heading, const std::vector<ComparedFigure>& rows,
+                   std::size_t limit) {
+  if (rows.empty()) return;
+  constexpr Align kRight = Align::Right;
+  const auto has_interval = [&](SampleMedian ComparedFigure::* side) {
+    return std::ranges::any_of(
+        rows, [&](const ComparedFigure& of) { return (of.*side).low.has_value(); });
+  };
+  const bool left = has_interval(&ComparedFigure::left),
+             right = has_interval(&ComparedFigure::right);
+  std::vector<Column> columns = {{heading}, {"left", kRight}};
+  if (left) columns.push_back({"95 % interval"});
+  columns.push_back({"right", kRight});
+  if (right) columns.push_back({"95 % interval"});
+  for (const char* name : {"right/left", "p"}) columns.push_back({name, kRight});
+  columns.push_back({"right is"});
+  TextTable table(std::move(columns));
+  for (std::size_t i = 0; i < rows.size() && i < limit; ++i) {
+    const ComparedFigure& row = rows[i];
+    std::vector<std::string> cells = {row.name, median_text(row.unit, row.left)};
+    if (left) cells.push_back(interval_text(row.unit, row.left));
+    cells.push_back(median_text(row.unit, row.right));
+    if (right) cells.push_back(interval_text(row.unit, row.right));
+    cells.push_back(row.ratio ? std::format("{:.3f}", *row.ratio) : "");
+    cells.push_back(std::format("{:.2g}", row.p));
+    cells.push_back(verdict_text(row));
+    table.add(std::move(cells));
+  }
+  table.print();
+  if (rows.size() > limit) print_line("... {} more (use --limit N)", rows.size() - limit);
+  put("\n");
+}
+
+Json to_json(const SampleMedian& of) {
+  if (of.samples == 0) return {};
+  return {{"sessions", of.samples},
+          {"median", of.median},
+          {"low", of.low ? Json(*of.low) : Json()},
+          {"high", of.high ? Json(*of.high) : Json()}};
+}
+
+Json to_json(const std::vector<ComparedFigure>& rows) {
+  Json list = Json::array();
+  for (const ComparedFigure& row : rows) {
+    list.push_back({{"name", row.name},
+                    {"unit", to_text(row.unit)},
+                    {"left", to_json(row.left)},
+                    {"right", to_json(row.right)},
+                    {"ratio", row.ratio ? Json(*row.ratio) : Json()},
+                    {"p", row.p},
+                    {"different", row.different}});
+  }
+  return list;
+}
+
+Json to_json(const SetComparison& comparison) {
+  Json facts = Json::array();
+  for (const ComparedFact& fact : comparison.facts) {
+    facts.push_back({{"name", fact.name},
+                     {"left", fact.left ? Json(*fact.left) : Json()},
+                     {"right", fact.right ? Json(*fact.right) : Json()}});
+  }
+  return {{"left_sessions", comparison.left},
+          {"right_sessions", comparison.right},
+          {"facts", std::move(facts)},
+          {"mixed_facts", comparison.mixed},
+          {"figures", to_json(comparison.figures)},
+          {"rows", to_json(comparison.rows)},
+          {"too_few", comparison.too_few}};
+}
+
+void print(const SetComparison& comparison, const CompareSetsOptions& options) {
+  print_line("left:  {}\nright: {}\n", counted(comparison.left, "session"),
+             counted(comparison.right, "session"));
+  if (comparison.too_few) {
+    print_line(
+        "These are too few sessions for a verdict: chance alone separates sets of this size. "
+        "Record "
+        "at least 4 of each (tt record --repeat 5).\n");
+  }
+  if (!comparison.facts.empty()) {
+    TextTable table({{"fact"}, {"left"}, {"right"}});
+    for (const ComparedFact& fact : comparison.facts)
+      table.add({fact.name, fact.left.value_or("-"), fact.right.value_or("-")});
+    table.print();
+    put("\n");
+  }
+  if (!comparison.mixed.empty()) {
+    std::string names;
+    for (const std::string& name : comparison.mixed) names += (names.empty() ? "" : ", ") + name;
+    print_line("Not the same in all sessions of a set: {}\n", escape_control_chars(names));
+  }
+  print_figures("median of the sessions", comparison.figures, comparison.figures.size());
+  print_figures(std::format("{}, median time per step", to_text(options.by)), comparison.rows,
+                options.limit);
+  print_line(
+      "p: how likely sets without a difference are as far apart (Mann-Whitney). All rows are "
+      "judged "
+      "together: at most 5 % of those that are called higher or lower are so by chance.");
+}
+
+}  // namespace
+
+int compare_sets(const SessionFiles& left, const SessionFiles& right,
+                 const CompareSetsOptions& options, Progress& progress) {
+  const auto before = members_of(left, options, progress);
+  if (!before) return progress.failed(before.error());
+  const auto after = members_of(right, options, progress);
+  if (!after) return progress.failed(after.error());
+  progress.end();
+  const SetComparison comparison = tt::compare_sets(*before, *after);
+  if (options.json) {
+    put_line(text_of(to_json(comparison)));
+  } else {
+    print(comparison, options);
+  }
+  return progress.exit_code();
+}
+
+}  // namespace tt::cli
