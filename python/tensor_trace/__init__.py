@@ -20,6 +20,7 @@ from .errors import (
 )
 from .recording import record
 from .session import Session, open
+from .session_set import SessionSet, open_set
 
 __version__ = "0.2.0"
 
@@ -31,8 +32,10 @@ __all__ = [
     "RunningSession",
     "Session",
     "SessionError",
+    "SessionSet",
     "TraceAnalyzer",
     "figures",
     "open",
+    "open_set",
     "record",
 ]

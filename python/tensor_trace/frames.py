@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import union_categoricals
 
 from .schema import TABLES, TEXT
 
@@ -84,3 +85,24 @@ def _typed(column: Column, kind: str, name: str):
 def step_texts(name: str) -> tuple[str, ...]:
     """The possible texts of a column that has the same value in a whole step."""
     return _PER_STEP[name]
+
+
+def concatenated(
+    table: str, columns: Sequence[str] | None, frames: Iterator[pd.DataFrame] | list[pd.DataFrame]
+) -> pd.DataFrame:
+    """The rows of all frames of a table, which share their categories afterwards."""
+    frames = [frame for frame in frames if len(frame)]
+    names = list(TABLES[table] if columns is None else columns)
+    if not frames:
+        return frame_of(table, {name: [] for name in names}, names)
+    if len(frames) == 1:
+        return frames[0]
+    for name in names:
+        parts = [frame[name] for frame in frames]
+        if parts[0].dtype == "category" and any(
+            not part.cat.categories.equals(parts[0].cat.categories) for part in parts
+        ):
+            categories = union_categoricals([part.array for part in parts]).categories
+            for frame in frames:
+                frame[name] = frame[name].cat.set_categories(categories)
+    return pd.concat(frames, ignore_index=True)

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api.types import union_categoricals
 
 from .decoder.names import expert_name
 from .decoder.session_file import SQLITE_ERRORS, damage
@@ -21,7 +20,7 @@ from .decoder.sql import TemporaryTables
 from .decoder.tables import Decoder
 from .errors import SessionError
 from .extension import Extension, find_extension
-from .frames import frame_of
+from .frames import concatenated
 from .schema import TABLES
 
 Reader = Literal["auto", "extension", "decoder"]
@@ -138,7 +137,7 @@ class Session:
             raise ValueError(f"There is no table {name!r}. The tables are: {', '.join(TABLES)}.")
         _check_columns(name, columns)
         first, end = _range(steps)
-        return _concatenated(name, columns, self._source.frames(name, columns, first, end))
+        return concatenated(name, columns, self._source.frames(name, columns, first, end))
 
     def steps(
         self, columns: Sequence[str] | None = None, steps: range | None = None
@@ -276,7 +275,7 @@ class Session:
                     f"{self.path} has more than {max_rows:,} accesses. Use iter_accesses(), which "
                     "keeps one part of them in memory, select steps=range(A, B), or set max_rows."
                 )
-        return _concatenated("access", columns, frames)
+        return concatenated("access", columns, frames)
 
     def weights(self) -> pd.DataFrame:
         """The weights that the session used, by place in the file; each expert has a row of its
@@ -403,23 +402,3 @@ def _range(steps: range | None) -> tuple[int, int | None]:
     if not isinstance(steps, range) or steps.step != 1 or steps.start < 0:
         raise ValueError("steps is a range of consecutive steps: range(3, 10)")
     return steps.start, max(steps.start, steps.stop)
-
-
-def _concatenated(
-    table: str, columns: Sequence[str] | None, frames: Iterator[pd.DataFrame] | list[pd.DataFrame]
-) -> pd.DataFrame:
-    frames = [frame for frame in frames if len(frame)]
-    names = list(TABLES[table] if columns is None else columns)
-    if not frames:
-        return frame_of(table, {name: [] for name in names}, names)
-    if len(frames) == 1:
-        return frames[0]
-    for name in names:
-        parts = [frame[name] for frame in frames]
-        if parts[0].dtype == "category" and any(
-            not part.cat.categories.equals(parts[0].cat.categories) for part in parts
-        ):
-            categories = union_categoricals([part.array for part in parts]).categories
-            for frame in frames:
-                frame[name] = frame[name].cat.set_categories(categories)
-    return pd.concat(frames, ignore_index=True)
