@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "analysis/common/format_units.h"
+#include "analysis/common/no_such_part.h"
 #include "analysis/common/op_info.h"
 #include "analysis/common/session_layers.h"
 #include "analysis/common/tensor_filter.h"
@@ -60,10 +60,8 @@ Checked check_access_query(const SessionReader& reader, const AccessQuery& query
   if (auto layers = validate_layers(reader, filter.tensor.layers); !layers) return layers;
   const auto steps = reader.step_count();
   if (!steps) return std::unexpected(steps.error());
-  if (query.first_step.v > 0 && query.first_step.v >= *steps) {
-    return not_found(std::format("The session has no step {}: it has {}, numbered from 0.",
-                                 query.first_step.v, counted(*steps, "step")));
-  }
+  if (query.first_step.v > 0 && query.first_step.v >= *steps)
+    return std::unexpected(no_such_part("session", "step", query.first_step.v, *steps));
   const auto names = names_of_graphs(reader);
   if (!names) return std::unexpected(names.error());
   if (names->tensors.empty()) return {};
@@ -74,11 +72,10 @@ Checked check_access_query(const SessionReader& reader, const AccessQuery& query
   if (!names->experts) return not_found("The model has no experts.");
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
-  const auto experts = std::int64_t{info->n_experts};  // 0: not known, an imported session
-  if (experts > 0 && *filter.expert >= experts) {
-    return not_found(std::format("The model has no expert {}: it has {}, numbered from 0.",
-                                 *filter.expert, counted(info->n_experts, "expert")));
-  }
+  const std::uint64_t experts = info->n_experts;  // 0: not known, an imported session
+  const auto expert = static_cast<std::uint64_t>(*filter.expert);
+  if (experts > 0 && expert >= experts)
+    return std::unexpected(no_such_part("model", "expert", expert, experts));
   return {};
 }
 

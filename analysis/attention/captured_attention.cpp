@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <map>
 #include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
-#include "analysis/common/format_units.h"
+#include "analysis/common/no_such_part.h"
 #include "analysis/common/rebuilt.h"
 #include "analysis/common/session_layers.h"
 #include "analysis/common/walk_steps.h"
@@ -162,22 +161,16 @@ void add(Sums& sums, const Row& row, std::span<const Token> tokens) {
 // Whether the session has the layer, head and token that the query names.
 std::expected<void, TraceError> check(const SessionReader& reader, const TokenAttentionQuery& query,
                                       std::size_t tokens) {
-  const auto not_found = [](std::string_view of, std::string_view part, std::uint32_t asked,
-                            std::size_t count) {
-    return std::unexpected(TraceError{
-        TraceError::Kind::NotFound, std::format("The {} has no {} {}: it has {}, numbered from 0.",
-                                                of, part, asked, counted(count, part))});
-  };
   if (query.layer) {
     const LayerId layer{static_cast<std::int32_t>(*query.layer)};
     if (auto there = validate_layers(reader, LayerSet::one(layer)); !there) return there;
   }
   if (query.token && *query.token >= tokens)
-    return not_found("session", "token", *query.token, tokens);
+    return std::unexpected(no_such_part("session", "token", *query.token, tokens));
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
   if (query.head && info->n_heads > 0 && *query.head >= info->n_heads)
-    return not_found("model", "head", *query.head, info->n_heads);
+    return std::unexpected(no_such_part("model", "head", *query.head, info->n_heads));
   return {};
 }
 

@@ -1,8 +1,8 @@
 #include "analysis/common/session_layers.h"
+#include "analysis/common/no_such_part.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <format>
 
 namespace tt {
 
@@ -16,9 +16,8 @@ std::expected<void, TraceError> validate_layers(const LayerSet& set, std::int64_
   if (set == LayerSet::all()) return {};
   for (const auto& [first, last] : set.ranges) {
     if (last < end) continue;
-    return std::unexpected(TraceError{
-        TraceError::Kind::NotFound,
-        std::format("The model has no layer {}: it has {} layers, numbered from 0.", last, end)});
+    return std::unexpected(no_such_part("model", "layer", static_cast<std::uint64_t>(last),
+                                        static_cast<std::uint64_t>(end)));
   }
   return {};
 }

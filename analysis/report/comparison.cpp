@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "analysis/aggregate/axis_words.h"
+#include "analysis/common/no_such_part.h"
 #include "analysis/common/op_info.h"
 #include "analysis/common/rebuilt.h"
 #include "analysis/fields/fields.h"
@@ -78,10 +79,7 @@ std::uint64_t end_of(const SessionIndex& index, Axis axis) {
 Status check_exists(const SessionIndex& index, Axis axis, std::uint64_t at) {
   const std::uint64_t end = end_of(index, axis);
   if (at < end) return {};
-  return std::unexpected(
-      TraceError{TraceError::Kind::NotFound,
-                 std::format("The session has no {} {}: it has {}, numbered from 0.", to_text(axis),
-                             at, end)});
+  return std::unexpected(no_such_part("session", to_text(axis), at, end));
 }
 
 TraceFilter only(TraceFilter filter, Axis axis, std::uint64_t at) {

@@ -1,12 +1,11 @@
 #include "analysis/tables/weight_residency.h"
 
 #include <algorithm>
-#include <format>
 #include <map>
 #include <tuple>
 #include <utility>
 
-#include "analysis/common/format_units.h"
+#include "analysis/common/no_such_part.h"
 #include "analysis/fields/fields.h"
 
 namespace tt {
@@ -56,11 +55,7 @@ std::optional<std::uint64_t> resident_bytes(const WeightTensor& tensor,
 std::expected<ResidencyTable, TraceError> residency_at(const SessionReader& reader, StepId step) {
   const auto steps = reader.step_count();
   if (!steps) return std::unexpected(steps.error());
-  if (step.v >= *steps)
-    return std::unexpected(
-        TraceError{TraceError::Kind::NotFound,
-                   std::format("The session has no step {}: it has {}, numbered from 0.", step.v,
-                               counted(*steps, "step"))});
+  if (step.v >= *steps) return std::unexpected(no_such_part("session", "step", step.v, *steps));
   const auto last = reader.last_residency(step);
   if (!last) return std::unexpected(last.error());
   if (!*last)

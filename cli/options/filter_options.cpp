@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/common/format_units.h"
+#include "analysis/common/no_such_part.h"
 #include "analysis/common/session_layers.h"
 #include "program/enum_names.h"
 #include "program/validators.h"
@@ -162,10 +163,7 @@ std::expected<TraceFilter, TraceError> filter_of(const FilterOptions& options,
         std::tuple{"token", options.tokens.from.value_or(0), reader.token_count()}}) {
     if (!count) return std::unexpected(count.error());
     if (from == 0 || from < *count) continue;
-    return std::unexpected(
-        TraceError{TraceError::Kind::NotFound,
-                   std::format("The session has no {} {}: it has {}, numbered from 0.", what, from,
-                               counted(*count, what))});
+    return std::unexpected(no_such_part("session", what, from, *count));
   }
   auto layers = resolve_layers(reader, options.layers);
   if (!layers) return std::unexpected(layers.error());
