@@ -28,15 +28,6 @@ Parameters parameters_of(const ggml_tensor& op) {
   return p;
 }
 
-std::vector<float> values_of(const ggml_tensor& tensor, std::vector<std::byte>& scratch) {
-  std::vector<float> values;
-  values.reserve(static_cast<std::size_t>(ggml_nelements(&tensor)));
-  for_each_row(tensor, scratch, [&](std::span<const float> row) {
-    values.insert(values.end(), row.begin(), row.end());
-  });
-  return values;
-}
-
 // In several sums, so that the compiler can use vector instructions.
 float dot(const float* a, const float* b, std::size_t n) {
   constexpr std::size_t kLanes = 16;
@@ -92,9 +83,9 @@ std::vector<float> attention_weights(const ggml_tensor& op, std::vector<std::byt
   const auto ne = [](const ggml_tensor& of, int d) { return static_cast<std::uint64_t>(of.ne[d]); };
   const ggml_tensor &q = *op.src[kQueries], &k = *op.src[kKeys];
   const ggml_tensor *mask = op.src[kMask], *sinks = op.src[kSinks];
-  const std::vector<float> queries = values_of(q, scratch), keys = values_of(k, scratch);
-  const std::vector<float> masks = mask ? values_of(*mask, scratch) : std::vector<float>();
-  const std::vector<float> sink_of = sinks ? values_of(*sinks, scratch) : std::vector<float>();
+  const std::vector<float> queries = row_values(q, scratch), keys = row_values(k, scratch);
+  const std::vector<float> masks = mask ? row_values(*mask, scratch) : std::vector<float>();
+  const std::vector<float> sink_of = sinks ? row_values(*sinks, scratch) : std::vector<float>();
   const Parameters p = parameters_of(op);
   const float scale = p.soft_cap == 0 ? p.scale : p.scale / p.soft_cap;
   const std::size_t size = ne(q, 0), key_heads = ne(k, 2), key_streams = ne(k, 3);

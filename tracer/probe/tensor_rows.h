@@ -51,4 +51,14 @@ void for_each_row(const ggml_tensor& tensor, std::vector<std::byte>& scratch, Ro
   }
 }
 
+// All values of a tensor with readable rows, in order.
+inline std::vector<float> row_values(const ggml_tensor& tensor, std::vector<std::byte>& scratch) {
+  std::vector<float> values;
+  values.reserve(static_cast<std::size_t>(ggml_nelements(&tensor)));
+  for_each_row(tensor, scratch, [&](std::span<const float> row) {
+    values.insert(values.end(), row.begin(), row.end());
+  });
+  return values;
+}
+
 }  // namespace tt

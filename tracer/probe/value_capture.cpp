@@ -174,14 +174,7 @@ void ValueCapture::take(OpId op, ValuesOf of, const ggml_tensor& output, StepVal
     ++values.not_captured;
     return;
   }
-  if (flash) {
-    captured.values = attention_weights(output, scratch_);
-  } else {
-    captured.values.reserve(n);
-    for_each_row(output, scratch_, [&](std::span<const float> row) {
-      captured.values.insert(captured.values.end(), row.begin(), row.end());
-    });
-  }
+  captured.values = flash ? attention_weights(output, scratch_) : row_values(output, scratch_);
   values.outputs.push_back(std::move(captured));
 }
 
