@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -72,8 +73,33 @@ std::vector<bool> most_requested(const Requests& requests, std::size_t slots) {
   return held;
 }
 
+// Belady's optimum of the second half. It begins with the experts that are requested first, and of
+// those in the cache and the requested one it drops the one whose next request is farthest away.
+std::expected<std::uint64_t, TraceError> most_hits(const Requests& requests, std::size_t slots,
+                                                   CancelCheck& cancel) {
+  const std::vector<std::size_t> next = next_requests(requests);
+  std::set<std::size_t> held;  // the next request of each expert in the cache
+  const auto hold = [&](std::size_t request) {
+    held.insert(request);
+    if (held.size() > slots) held.erase(std::prev(held.end()));
+  };
+  std::vector<bool> seen(requests.distinct);
+  for (std::size_t i = requests.half; i < requests.experts.size(); ++i) {
+    if (!seen[requests.experts[i]]) hold(i);
+    seen[requests.experts[i]] = true;
+  }
+  std::uint64_t hits = 0;
+  for (std::size_t i = requests.half; i < requests.experts.size(); ++i) {
+    if (!cancel.may_continue()) return std::unexpected(cancelled_error());
+    hits += held.erase(i);
+    if (next[i] != kNoRequest) hold(next[i]);
+  }
+  return hits;
+}
+
 std::expected<std::uint64_t, TraceError> hits_of(const Requests& requests, CachePolicy policy,
                                                  std::size_t slots, CancelCheck& cancel) {
+  if (policy == CachePolicy::Belady) return most_hits(requests, slots, cancel);
   std::uint64_t hits = 0;
   if (policy == CachePolicy::Pinned) {
     const std::vector<bool> held = most_requested(requests, slots);
@@ -83,16 +109,13 @@ std::expected<std::uint64_t, TraceError> hits_of(const Requests& requests, Cache
     }
     return hits;
   }
-  const std::vector<std::size_t> next =
-      policy == CachePolicy::Belady ? next_requests(requests) : std::vector<std::size_t>{};
   std::vector<std::uint64_t> counts(requests.distinct);
   Cache cache(slots, requests.distinct);
   for (std::size_t i = 0; i < requests.experts.size(); ++i) {
     if (!cancel.may_continue()) return std::unexpected(cancelled_error());
     const std::uint32_t expert = requests.experts[i];
-    const Cache::Key key = policy == CachePolicy::Belady ? Cache::Key{kNoRequest - next[i], 0}
-                           : policy == CachePolicy::Lfu  ? Cache::Key{++counts[expert], i}
-                                                         : Cache::Key{i, 0};
+    const Cache::Key key =
+        policy == CachePolicy::Lfu ? Cache::Key{++counts[expert], i} : Cache::Key{i, 0};
     hits += cache.request(expert, key) && i >= requests.half;
   }
   return hits;
@@ -269,8 +292,8 @@ static const Fields<CacheHits>& fields_of(const CacheHits*) {
           .add(
               "layers",
               "requests served, by policy, with this number of slots in each layer. pinned: the "
-              "experts requested most in the first half; belady: the optimum, which knows all "
-              "requests",
+              "experts requested most in the first half; belady: the most that any cache of this "
+              "size can serve",
               [](const CacheHits& hits) { return by_policy(hits.layers); }, notes)
           .add(
               "pool", "with as many slots as all layers together in one pool",

@@ -31,8 +31,8 @@ enum class CachePolicy : std::uint8_t {
   Lfu,     // evicts the least often requested one (of all requests so far); ties: LRU
   Pinned,  // holds the experts requested most in the first half, never loads others; ties: the
            // first router, then the lower number
-  Belady,  // evicts the one whose next request is farthest away (the optimum over all requests if
-           // each must get a slot)
+  Belady,  // the most that any cache of this size can serve: it knows all requests, begins the
+           // second half with the best experts, and need not load what is requested
 };
 inline constexpr std::size_t kCachePolicies = 4;
 const char* to_text(CachePolicy);

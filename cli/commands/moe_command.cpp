@@ -168,9 +168,7 @@ void print_caches(const ExpertCaches& caches) {
   table.print();
   put("\n");
   print_line("Pinned: those requested most in the first half; others are used without a slot.");
-  print_line(
-      "Belady: the optimum over all tokens if every requested expert must get a slot; it knows");
-  print_line("all requests. Pinned has no such condition and can serve more.");
+  print_line("Belady: the most that any cache of this size can serve; it knows all requests.");
   print_line("One pool: as many slots as all layers together, shared by them.");
 }
 

@@ -34,6 +34,21 @@ def shuffle(tokens):
     return tokens
 
 
+def most_hits(requests, slots):
+    """Keeps what is requested soonest."""
+
+    def wait(expert, since):
+        rest = requests[since:]
+        return rest.index(expert) if expert in rest else len(rest)
+
+    cache = sorted(set(requests), key=lambda e: wait(e, 0))[:slots]
+    hits = 0
+    for i, request in enumerate(requests):
+        hits += request in cache
+        cache = sorted({*cache, request}, key=lambda e: wait(e, i + 1))[:slots]
+    return hits
+
+
 def simulate(requests, half, slots, policy):
     """Hits among requests[half:]."""
     if policy == "pinned":
@@ -42,6 +57,8 @@ def simulate(requests, half, slots, policy):
             counts[request] = counts.get(request, 0) + 1
         pinned = sorted(counts, key=lambda e: (-counts[e], e))[:slots]
         return sum(request in pinned for request in requests[half:])
+    if policy == "belady":
+        return most_hits(requests[half:], slots)
     cache, count, last, hits = [], {}, {}, 0
     for i, request in enumerate(requests):
         count[request] = count.get(request, 0) + 1
@@ -51,11 +68,8 @@ def simulate(requests, half, slots, policy):
             if len(cache) == slots:
                 if policy == "lru":
                     victim = min(cache, key=lambda e: last[e])
-                elif policy == "lfu":
-                    victim = min(cache, key=lambda e: (count[e], last[e]))
                 else:
-                    rest = requests[i:]
-                    victim = max(cache, key=lambda e: rest.index(e) if e in rest else len(rest))
+                    victim = min(cache, key=lambda e: (count[e], last[e]))
                 cache.remove(victim)
             cache.append(request)
         last[request] = i
