@@ -16,17 +16,6 @@ namespace tt {
 
 namespace {
 
-std::string hex_of(std::span<const std::byte> bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const std::byte byte : bytes) {
-    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
-    text += kDigits[std::to_integer<unsigned>(byte) & 15u];
-  }
-  return text;
-}
-
 void append_json(const sql::QueryValue& value, std::string& out) {
   std::visit(
       [&](const auto& v) {
@@ -81,6 +70,17 @@ Json error_json(const sql::QueryError& error) { return Json::parse(text_of(probl
 
 }  // namespace
 
+std::string hex_of(std::span<const std::byte> bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const std::byte byte : bytes) {
+    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
+    text += kDigits[std::to_integer<unsigned>(byte) & 15u];
+  }
+  return text;
+}
+
 const char* to_text(QueryFormat format) {
   switch (format) {
     case QueryFormat::JsonObject:
@@ -89,6 +89,8 @@ const char* to_text(QueryFormat format) {
       return "ndjson";
     case QueryFormat::Csv:
       return "csv";
+    case QueryFormat::Parquet:
+      return "parquet";
   }
   return "json";
 }
@@ -101,6 +103,8 @@ const char* content_type_of(QueryFormat format) {
       return "application/x-ndjson";
     case QueryFormat::Csv:
       return "text/csv; charset=utf-8";
+    case QueryFormat::Parquet:
+      return "application/vnd.apache.parquet";
   }
   return "application/json";
 }
@@ -128,12 +132,12 @@ std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
   query.timeout = std::chrono::milliseconds{*timeout};
   if (const auto format = body.find("format"); format != body.end()) {
     bool known = false;
-    for (const auto one : {QueryFormat::JsonObject, QueryFormat::Ndjson, QueryFormat::Csv}) {
+    for (const QueryFormat one : kQueryFormats) {
       if (*format != to_text(one)) continue;
       query.format = one;
       known = true;
     }
-    if (!known) return bad("\"format\" must be json, ndjson or csv.");
+    if (!known) return bad("\"format\" must be json, ndjson, csv or parquet.");
   }
   return query;
 }
@@ -161,7 +165,7 @@ Problem problem_of(const sql::QueryError& error) {
   return problem;
 }
 
-void QueryWriter::begin(std::string& out) const {
+void QueryText::begin(std::string& out) const {
   if (format_ == QueryFormat::JsonObject) {
     out += "{\"columns\":[";
     for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -178,7 +182,8 @@ void QueryWriter::begin(std::string& out) const {
   }
 }
 
-void QueryWriter::row(std::span<const sql::QueryValue> values, std::string& out) {
+std::expected<void, sql::QueryError> QueryText::row(std::span<const sql::QueryValue> values,
+                                                    std::string& out) {
   const bool csv = format_ == QueryFormat::Csv, json = format_ == QueryFormat::JsonObject;
   if (json) out += rows_ == 0 ? "[" : ",[";
   if (format_ == QueryFormat::Ndjson) out += '{';
@@ -193,9 +198,10 @@ void QueryWriter::row(std::span<const sql::QueryValue> values, std::string& out)
   }
   out += json ? "]" : csv ? "\n" : "}\n";
   ++rows_;
+  return {};
 }
 
-bool QueryWriter::end(bool more, const sql::QueryError* error, std::string& out) const {
+bool QueryText::end(bool more, const sql::QueryError* error, std::string& out) {
   if (format_ == QueryFormat::JsonObject) {
     out += more ? "],\"more\":true,\"error\":" : "],\"more\":false,\"error\":";
     out += error != nullptr ? text_of(error_json(*error)) : "null";

@@ -114,7 +114,7 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
                Progress& progress) {
   const bool table = !options.json && !options.csv;
   TablePrinter printer(query.columns());
-  QueryWriter writer(options.csv ? QueryFormat::Csv : QueryFormat::JsonObject, query.columns());
+  QueryText writer(options.csv ? QueryFormat::Csv : QueryFormat::JsonObject, query.columns());
   std::string text;
   if (!table) writer.begin(text);
   const bool into_terminal = isatty(STDOUT_FILENO) != 0;
@@ -135,7 +135,7 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
     if (table) {
       printer.row(**row);
     } else {
-      writer.row(**row, text);
+      (void)writer.row(**row, text);  // a text has no error of its own
     }
     if (text.size() > (64u << 10)) put(std::exchange(text, {}));
     if (!output_ok()) return 1;  // main() reports the error

@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "api/exchange/columnar/query_parquet.h"
 #include "api/json/query_json.h"
 #include "server/frontend/arrival.h"
 #include "server/http/concurrency_limit.h"
@@ -29,12 +31,20 @@ constexpr std::size_t kChunkBytes = 64u << 10;  // response buffer size
 constexpr std::chrono::seconds kPatience{4};    // from the arrival of a request to its response
 constexpr std::chrono::milliseconds kDisconnectCheckInterval{200};
 
-// Streams the rows of a query in chunks.
+std::unique_ptr<QueryWriter> writer_of(QueryFormat format,
+                                       const std::vector<std::string>& columns) {
+  if (format == QueryFormat::Parquet) return std::make_unique<exchange::QueryParquet>(columns);
+  return std::make_unique<QueryText>(format, columns);
+}
+
+// Streams the rows of a query in chunks; a Parquet file is one chunk, its last.
 class Rows {
  public:
   Rows(sql::Query query, QueryFormat format, ConcurrencyLimit::Slot slot)
-      : slot_(std::move(slot)), query_(std::move(query)), writer_(format, query_.columns()) {
-    writer_.begin(buffer_);
+      : slot_(std::move(slot)),
+        query_(std::move(query)),
+        writer_(writer_of(format, query_.columns())) {
+    writer_->begin(buffer_);
   }
 
   // Fills the buffer for the first time, on a thread of its own. Returns whether it is full or the
@@ -55,7 +65,7 @@ class Rows {
     if (first_.valid()) {
       if (first_.wait_for(kDisconnectCheckInterval) == std::future_status::timeout)
         return sink.is_writable();
-      if (const auto error = first_.get()) complete_ = writer_.end(false, &*error, buffer_);
+      if (const auto error = first_.get()) complete_ = writer_->end(false, &*error, buffer_);
     }
     sent_ = true;
     fill();
@@ -71,21 +81,22 @@ class Rows {
   // anything was sent.
   std::optional<sql::QueryError> fill() {
     while (!ended_ && buffer_.size() < kChunkBytes) {
-      const auto row = query_.next();
+      auto row = query_.next();
       if (row && *row != nullptr) {
-        writer_.row(**row, buffer_);
-        continue;
+        const auto written = writer_->row(**row, buffer_);
+        if (written) continue;
+        row = std::unexpected(written.error());
       }
       ended_ = true;
       if (!row && !sent_) return row.error();
-      complete_ = writer_.end(query_.truncated(), row ? nullptr : &row.error(), buffer_);
+      complete_ = writer_->end(query_.truncated(), row ? nullptr : &row.error(), buffer_);
     }
     return std::nullopt;
   }
 
   ConcurrencyLimit::Slot slot_;
   sql::Query query_;
-  QueryWriter writer_;
+  std::unique_ptr<QueryWriter> writer_;
   std::string buffer_;
   bool sent_ = false, ended_ = false, complete_ = true;
   std::future<std::optional<sql::QueryError>> first_;  // last: its thread uses the others

@@ -41,7 +41,7 @@ class QueryServer : public TestServer {
   std::filesystem::path file;
 };
 
-TEST(QueryRoutes, RowsInThreeFormats) {
+TEST(QueryRoutes, RowsInFourFormats) {
   QueryServer server;
   const std::string sql =
       "SELECT step, tensor_name, NULL AS n, 0.5 AS r, x'00ff' AS b FROM access WHERE write LIMIT 2";
@@ -63,6 +63,8 @@ TEST(QueryRoutes, RowsInThreeFormats) {
             "{\"step\":0,\"tensor_name\":\"embd\",\"n\":null,\"r\":0.5,\"b\":\"00ff\"}\n"
             "{\"step\":0,\"tensor_name\":\"attn_norm-0\",\"n\":null,\"r\":0.5,\"b\":\"00ff\"}\n");
   EXPECT_EQ(text("csv"), "step,tensor_name,n,r,b\n0,embd,,0.5,00ff\n0,attn_norm-0,,0.5,00ff\n");
+  const std::string parquet = text("parquet");
+  EXPECT_TRUE(parquet.starts_with("PAR1") && parquet.ends_with("PAR1")) << parquet.size();
 }
 
 TEST(QueryRoutes, LargeResultsAreStreamedAndLimited) {

@@ -140,6 +140,29 @@ describe('the SQL editor', () => {
       .toBe(`tt sql ${fixture.session ?? ''}.ttrace 'SELECT step, phase FROM step WHERE phase = '\\''generate'\\'' ORDER BY step'`); // prettier-ignore
   });
 
+  it('saves all rows as Parquet', async () => {
+    const { page } = fixture;
+    const sql = 'SELECT step, phase FROM step ORDER BY step';
+    await fixture.recorded(12);
+    await open(sql);
+    await rows().waitFor();
+    await panel().getByRole('button', { name: 'Save or copy the rows' }).click();
+    const arrives = page.waitForEvent('download');
+    await panel().getByRole('button', { name: 'Save all rows as Parquet' }).click();
+    const file = await arrives;
+    expect(file.suggestedFilename()).toBe(`${fixture.session ?? ''}-rows.parquet`);
+    // What is in it: tests/api/exchange/query_parquet_test.cpp.
+    const answer = await fetch(`${fixture.server.url}/api/v1/sessions/${fixture.session ?? ''}/query`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ sql, format: 'parquet', limit: 1_000_000 }),
+    }); // prettier-ignore
+    expect(answer.headers.get('content-type')).toBe('application/vnd.apache.parquet');
+    const bytes = await readFile(await file.path());
+    expect(bytes.equals(Buffer.from(await answer.arrayBuffer()))).toBe(true);
+    expect(bytes.subarray(0, 4).toString()).toBe('PAR1');
+  });
+
   it('is beside the exports and the report, which are files', async () => {
     const { page } = fixture;
     await fixture.recorded(12);

@@ -185,8 +185,8 @@ export function SqlPanel({ store, session, panel }: SessionProps) {
             {value.more && (
               <span class="warn">
                 {' '}
-                There are more: these are the first {formatCount(MAX_ROWS)}. CSV has all, up to
-                1,000,000.
+                There are more: these are the first {formatCount(MAX_ROWS)}. CSV and Parquet have
+                all, up to 1,000,000.
               </span>
             )}
           </>
@@ -407,6 +407,8 @@ function Chart(props: {
   );
 } // prettier-ignore
 
+const FILE_NAMES = { csv: 'CSV', parquet: 'Parquet' } as const;
+
 // Files and other programs.
 function Out(props: { store: Store; session: OpenSession; asked: Asked | null }) {
   const { store, session, asked } = props;
@@ -420,14 +422,18 @@ function Out(props: { store: Store; session: OpenSession; asked: Asked | null })
   const quoted = `'${asked.sql.replaceAll("'", "'\\''")}'`;
   return (
     <Menu icon="download" label="Save or copy the rows">
-      <MenuItem
-        run={() => {
-          const request = rowsOf(session.id, asked.sql, 'csv');
-          void store.saves.save('Rows as CSV', `${session.id}-rows.csv`, request);
-        }}
-      >
-        Save all rows as CSV
-      </MenuItem>
+      {(['csv', 'parquet'] as const).map((format) => (
+        <MenuItem
+          key={format}
+          run={() => {
+            const name = FILE_NAMES[format];
+            const request = rowsOf(session.id, asked.sql, format);
+            void store.saves.save(`Rows as ${name}`, `${session.id}-rows.${format}`, request);
+          }}
+        >
+          Save all rows as {FILE_NAMES[format]}
+        </MenuItem>
+      ))}
       <MenuItem
         run={() => {
           copy(`tt sql ${session.id}.ttrace ${quoted}`);
