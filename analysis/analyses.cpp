@@ -25,6 +25,7 @@
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/weight_residency.h"
 #include "analysis/values/logit_lens.h"
+#include "analysis/values/residual_stream.h"
 #include "analysis/weights/compression.h"
 #include "analysis/weights/pattern.h"
 #include "analysis/weights/reuse.h"
@@ -375,6 +376,22 @@ Analysis lens_row() {
           .page(&LensQuery::page),
       [](const SessionReader& reader, const LensQuery& query, const ContinueCheck& keep_going) {
         return logit_lens(reader, query, keep_going);
+      });
+}
+
+Analysis residual_row() {
+  return on_session(
+      {.name = "residual",
+       .path = "residual",
+       .summary = "How the residual stream changes from layer to layer, if it was captured: its "
+                  "norm, what attention and the feed-forward part add, similarity of layers",
+       .answer = "One row per layer",
+       .cost = Cost::AllSteps,
+       .needs = "layers",
+       .missing = [](const SessionInfo&) { return std::string(kNoCapturedResidual); }},
+      Parameters<NoQuery>(),
+      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
+        return residual_stream(reader, keep_going);
       });
 }
 
@@ -729,6 +746,7 @@ std::vector<Analysis> all_rows() {
       lens_row(),
       pattern_row(),
       residency_row(),
+      residual_row(),
       reuse_row(),
       sequentiality_row(),
       totals_row(),
