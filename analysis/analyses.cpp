@@ -6,10 +6,12 @@
 #include <optional>
 #include <ranges>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "analysis/aggregate/axis_words.h"
 #include "analysis/aggregate/breakdown.h"
+#include "analysis/aggregate/summed_steps.h"
 #include "analysis/aggregate/totals.h"
 #include "analysis/attention/captured_attention.h"
 #include "analysis/attention/heads.h"
@@ -71,7 +73,26 @@ Parameters<Filtered<Query>> filtered(const Parameters<Query>& parameters) {
       .include(filter_parameters(), &Filtered<Query>::part);
 }
 
-// The same for `run(index, query, keep_going)`, or `run(reader, index, query, keep_going)`.
+// By the names, because ratios of times have the same schema without a unit.
+bool has_times(const fields::Schema& schema) {
+  return std::ranges::any_of(schema.item, has_times) ||
+         std::ranges::any_of(schema.fields, [](const fields::Field& field) {
+           return std::string_view(field.name).ends_with("_ns") || has_times(field.schema);
+         });
+}
+
+// The filters that the steps of an answer passed.
+template <class Found>
+std::vector<TraceFilter> filters_of(const TraceFilter& filter, const Found&) {
+  return {filter};
+}
+std::vector<TraceFilter> filters_of(const TraceFilter& filter, const WithinComparison& found) {
+  return {filter_of_side(filter, found.axis, found.left),
+          filter_of_side(filter, found.axis, found.right)};
+}
+
+// The same for `run(index, query, keep_going)`, or `run(reader, index, query, keep_going)`. An
+// answer with times says what the steps are worth that they are sums of.
 template <class Query, class Run>
 Analysis on_index(Analysis row, const Parameters<Filtered<Query>>& parameters, Run run) {
   const auto call = [run](const SessionReader& reader, const SessionIndex& index,
@@ -88,10 +109,16 @@ Analysis on_index(Analysis row, const Parameters<Filtered<Query>>& parameters, R
   row.cost = Cost::Index;
   row.parameters = parameters.infos();
   row.schema = fields::schema_of<typename Found::value_type>();
+  const bool sums_times = has_times(row.schema);
+  if (sums_times)
+    row.schema.fields.push_back(
+        {.name = kSummedSteps,
+         .meaning = "the steps that sums of times are of; clean=true leaves the disturbed ones out",
+         .schema = fields::schema_of<SummedSteps>()});
   row.parse = [=](const ParameterText& text) {
     return parameters.parse(text).transform([&](Filtered<Query> asked) {
-      return Question([asked = std::move(asked), call](const Subject& subject,
-                                                       const ContinueCheck& keep_going)
+      return Question([asked = std::move(asked), call, sums_times](const Subject& subject,
+                                                                   const ContinueCheck& keep_going)
                           -> std::expected<fields::Value, TraceError> {
         Query query = asked.query;
         auto filter = filter_of(asked.part, subject.reader);
@@ -99,8 +126,13 @@ Analysis on_index(Analysis row, const Parameters<Filtered<Query>>& parameters, R
         query.filter = *std::move(filter);
         const auto index = subject.index(asked.part.leave_out, keep_going);
         if (!index) return std::unexpected(index.error());
-        return call(subject.reader, **index, query, keep_going).transform([](const auto& found) {
-          return fields::value_of(found);
+        return call(subject.reader, **index, query, keep_going).transform([&](const auto& found) {
+          fields::Value answer = fields::value_of(found);
+          if (sums_times) {
+            const SummedSteps steps = summed_steps(**index, filters_of(query.filter, found));
+            std::get<fields::Record>(answer.of).push_back({kSummedSteps, fields::value_of(steps)});
+          }
+          return answer;
         });
       });
     });

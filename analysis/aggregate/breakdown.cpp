@@ -341,14 +341,15 @@ std::expected<std::vector<BreakdownRow>, TraceError> rows_of(const SessionIndex&
   return rows;
 }
 
-// Sets BreakdownRow::step of the total (without keys: an axis with one row) or of rows.
-Status add_step_times(const SessionIndex& index, Axis by, const TraceFilter& filter,
-                      std::span<BreakdownRow* const> rows, const ContinueCheck& keep_going) {
+// Sets BreakdownRow::step of rows of an axis. `row_of`: the BreakdownRow of one of `rows`.
+template <class Rows, class RowOf = std::identity>
+Status add_step_times(const SessionIndex& index, Axis by, const TraceFilter& filter, Rows&& rows,
+                      const ContinueCheck& keep_going, RowOf row_of = {}) {
   std::vector<std::int64_t> keys;
-  for (const BreakdownRow* row : rows) keys.push_back(row->key);
+  for (auto& row : rows) keys.push_back(std::invoke(row_of, row).key);
   const auto times = step_times(index, by, filter, keys, keep_going);
   if (!times) return std::unexpected(times.error());
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i]->step = (*times)[i];
+  for (std::size_t i = 0; i < times->size(); ++i) std::invoke(row_of, rows[i]).step = (*times)[i];
   return {};
 }
 
@@ -396,15 +397,14 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
   out.total = *std::move(all);
   out.left_out_steps = index.left_out();
   if (query.step_times) {
-    BreakdownRow* const total[] = {&out.total};
-    if (auto added = add_step_times(index, Axis::All, query.filter, total, keep_going); !added)
+    out.times = timed_steps(index, query.filter);
+    if (auto added =
+            add_step_times(index, Axis::All, query.filter, std::span(&out.total, 1), keep_going);
+        !added)
       return std::unexpected(added.error());
   }
   if (query.step_times && !is_temporal(query.by)) {
-    std::vector<BreakdownRow*> rows_on_page;
-    for (BreakdownRow& row : out.rows) rows_on_page.push_back(&row);
-    if (auto added = add_step_times(index, query.by, query.filter, rows_on_page, keep_going);
-        !added)
+    if (auto added = add_step_times(index, query.by, query.filter, out.rows, keep_going); !added)
       return std::unexpected(added.error());
   }
   TraceFilter mapped = query.filter;
@@ -560,9 +560,7 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
   const bool by_step = out.value == Value::Time && !is_temporal(query.by);
   if (by_step || query.step_times) out.times = timed_steps(index, query.filter);
   if (by_step) {
-    std::vector<BreakdownRow*> all_rows;
-    for (BreakdownRow& row : *rows) all_rows.push_back(&row);
-    if (auto added = add_step_times(index, query.by, query.filter, all_rows, keep_going); !added)
+    if (auto added = add_step_times(index, query.by, query.filter, *rows, keep_going); !added)
       return std::unexpected(added.error());
   }
   const auto value_of = [&](const BreakdownRow& row) {
@@ -597,14 +595,19 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
     out.rows.push_back({.row = std::move(row), .heat = heat_of(rank++), .size = size});
   }
   if (query.step_times && !by_step && !is_temporal(query.by)) {
-    std::vector<BreakdownRow*> rows_on_page;
-    for (HotCold::Row& row : out.rows) rows_on_page.push_back(&row.row);
-    if (auto added = add_step_times(index, query.by, query.filter, rows_on_page, keep_going);
+    if (auto added =
+            add_step_times(index, query.by, query.filter, out.rows, keep_going, &HotCold::Row::row);
         !added)
       return std::unexpected(added.error());
   }
   return out;
 }
+
+static constexpr const char
+    *kTimesMeaning =
+        "the steps that the times per step are of. Rows that are ranked by time are "
+        "ranked by their median",
+    *kNoStepTimes = "the rows have no times per step";
 
 const Fields<TraceSums>& fields_of(const TraceSums*) {
   static const auto fields =
@@ -697,7 +700,8 @@ const Fields<Breakdown>& fields_of(const Breakdown*) {
           .add("disk", "accesses with the memory source disk", &Breakdown::disk)
           .add("buffer", "accesses with any other memory source", &Breakdown::buffer)
           .add("damaged_steps", kDamagedSteps, &Breakdown::damaged_steps)
-          .add("left_out_steps", kLeftOutSteps, &Breakdown::left_out_steps);
+          .add("left_out_steps", kLeftOutSteps, &Breakdown::left_out_steps)
+          .add("times", kTimesMeaning, &Breakdown::times, {.null = kNoStepTimes});
   return fields;
 }
 
@@ -721,10 +725,7 @@ const Fields<HotCold>& fields_of(const HotCold*) {
                  return hot.note.empty() ? std::nullopt : std::optional(hot.note);
                },
                {.null = "none"})
-          .add("times",
-               "the steps that the times per step are of. Rows that are ranked by time are ranked "
-               "by their median",
-               &HotCold::times, {.null = "the rows have no times per step"})
+          .add("times", kTimesMeaning, &HotCold::times, {.null = kNoStepTimes})
           .add("total", kTotalRows, &HotCold::row_count)
           .add("classes", "",
                [](const HotCold& hot) {

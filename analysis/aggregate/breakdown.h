@@ -45,7 +45,7 @@ struct BreakdownRow {
 struct BreakdownQuery {
   Axis by = Axis::Layer;  // not a byte axis, not Time
   TraceFilter filter{};
-  std::optional<Order<Value>> order{};  // none: natural order
+  std::optional<Order<Value>> order{};  // of BreakdownRow::all; none: natural order
   PageRange page = kAllRows;
   bool step_times = false;  // whether to compute BreakdownRow::step; for axes that are not temporal
 };
@@ -59,7 +59,8 @@ struct Breakdown {
   // The same total by memory source: mapped from the model file, or other memory.
   TraceSums disk, buffer;
   std::uint32_t damaged_steps = 0;
-  std::uint64_t left_out_steps = 0;  // of the index; in no sum
+  std::uint64_t left_out_steps = 0;   // of the index; in no sum
+  std::optional<TimedSteps> times{};  // those of the rows' step times; none: they have none
 };
 
 std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,

@@ -82,7 +82,9 @@ Status check_exists(const SessionIndex& index, Axis axis, std::uint64_t at) {
   return std::unexpected(no_such_part("session", to_text(axis), at, end));
 }
 
-TraceFilter only(TraceFilter filter, Axis axis, std::uint64_t at) {
+}  // namespace
+
+TraceFilter filter_of_side(TraceFilter filter, Axis axis, std::uint64_t at) {
   // Nothing if the filter leaves it out.
   const auto within = [&](std::optional<Range<std::uint64_t>>& range) {
     range = range && !range->contains(at) ? Range<std::uint64_t>{at, at}
@@ -93,6 +95,8 @@ TraceFilter only(TraceFilter filter, Axis axis, std::uint64_t at) {
   if (axis == Axis::Layer) filter.layers = {LayerId{static_cast<std::int32_t>(at)}};
   return filter;
 }
+
+namespace {
 
 // llama.cpp names some outputs by a sequence number only ("node_30"), which differs from layer to
 // layer and from graph to graph.
@@ -145,8 +149,9 @@ std::expected<Side, TraceError> side_of(const SessionIndex& index, const WithinQ
                                         std::uint64_t at, const ContinueCheck& keep_going) {
   if (auto found = check_exists(index, query.axis, at); !found)
     return std::unexpected(found.error());
-  const auto sums = breakdown(
-      index, {.by = Axis::Tensor, .filter = only(query.filter, query.axis, at)}, keep_going);
+  const auto sums =
+      breakdown(index, {.by = Axis::Tensor, .filter = filter_of_side(query.filter, query.axis, at)},
+                keep_going);
   if (!sums) return std::unexpected(sums.error());
   Side side{.rows = {}, .total = sums->total.all};
   const NumberedOutputs numbered = numbered_outputs(index.names());

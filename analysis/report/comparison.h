@@ -113,6 +113,8 @@ struct WithinQuery {
   TraceFilter filter{};       // of both sides; its condition on `axis` is replaced
   PageRange page = kAllRows;
 };
+// The filter, restricted to the token, step or layer `at`.
+TraceFilter filter_of_side(TraceFilter filter, Axis axis, std::uint64_t at);
 // The rows are tensors that own bytes; tensors with the same name are one row. Between layers,
 // the name is without the layer of the side, so that "blk.2.attn_q.weight" and
 // "blk.5.attn_q.weight" are one row; a tensor of another layer has its distance in the name

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "analysis/aggregate/breakdown.h"
+#include "analysis/aggregate/summed_steps.h"
 #include "analysis/common/format_units.h"
 #include "api/json/result_json.h"
 #include "cli/commands/verbs.h"
@@ -144,6 +145,7 @@ int run(const HotOptions& options) {
     Json out = to_json(*hot), whole = to_json(*all);
     for (const char* sums : {"sums", "disk", "buffer", "damaged_steps"})
       out[sums] = std::move(whole[sums]);
+    out[kSummedSteps] = to_json(summed_steps(*index, {&query.filter, 1}));
     put_line(text_of(out));
   } else {
     print_tables(*hot, *all);

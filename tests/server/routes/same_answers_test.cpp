@@ -337,6 +337,73 @@ TEST(Analyses, SayThatAQuestionDoesNotApply) {
   }
 }
 
+// No time without what it is worth: an answer with times has the verdict of their steps. A ranking
+// by time is of the medians of one phase, without the steps whose times are not those of the model.
+TEST_P(SameAnswers, WithTimesCarryAVerdict) {
+  ensure_backends_loaded();
+  TracedModel model(generated_model({.shape = GetParam()}));
+  const auto run = model.run(greedy_tokens(9, 6));
+  const SessionReader reader = run.reader();
+  const Subject subject = subject_of(reader);
+  const auto answer_to = [&](const Analysis& row, const std::string& values) {
+    const auto answer = row.parse(parameter_text(values)).value()(subject, never_cancel);
+    if (!answer) return json();  // a question about another kind of model
+    return json(json_of(*answer));
+  };
+  const auto has = [](const json& answer, const auto& self, auto is) -> bool {
+    for (const auto& [key, value] : answer.items())
+      if ((answer.is_object() && is(key)) || (value.is_structured() && self(value, self, is)))
+        return true;
+    return false;
+  };
+  // By a second reader of the file.
+  const auto count = [&](const std::string& condition) {
+    const std::string sql = "SELECT count(*) FROM step WHERE " + condition;
+    const auto printed =
+        run_command(std::format("{} sql {} --csv \"{}\"", kTestPaths.tt, run.file.string(), sql));
+    return std::stoi(printed.output.substr(printed.output.find('\n')));
+  };
+  std::set<std::string_view> timed, ranked;
+  for (const Analysis& row : analyses()) {
+    SCOPED_TRACE(row.name);
+    const json found = answer_to(row, row.example);
+    if (has(found, has, [](const std::string& key) { return key.ends_with("_ns"); })) {
+      EXPECT_TRUE(has(found, has, [](const std::string& key) { return key == "verdict"; }))
+          << found;
+      timed.insert(row.name);
+    }
+    if (found.contains("summed_steps")) {
+      const json of_phase = answer_to(row, std::format("{} phase=prompt", row.example));
+      EXPECT_EQ(of_phase["summed_steps"]["learned"],
+                count("phase = 'prompt' AND timing = 'learned'"));
+    }
+    if (!found.contains("classes")) continue;
+    ranked.insert(row.name);
+    for (const char* phase : {"prompt", "generate"}) {
+      const json by_time =
+          answer_to(row, std::format("{} by=layer value=time phase={}", row.example, phase));
+      const json& times = by_time["times"];
+      EXPECT_EQ(times["phase"], phase);
+      EXPECT_EQ(times["steps"].get<int>() + times["learned"].get<int>() +
+                    times["interrupted"].get<int>() + times["first"].get<int>() +
+                    times["disturbed"].get<int>(),
+                count(std::format("phase = '{}'", phase)))
+          << times;
+      EXPECT_TRUE(std::ranges::is_sorted(by_time["rows"], std::ranges::greater(),
+                                         [](const json& of) {
+                                           return of.contains("step_ns")
+                                                      ? of["step_ns"]["median"].get<std::int64_t>()
+                                                      : 0;
+                                         }))
+          << by_time["rows"];
+    }
+    EXPECT_EQ(answer_to(row, "by=layer value=time")["times"]["phase"], "generate");
+  }
+  EXPECT_EQ(timed, (std::set<std::string_view>{"breakdown", "comparison-within", "conditions",
+                                               "hot", "totals"}));
+  EXPECT_EQ(ranked, std::set<std::string_view>{"hot"});
+}
+
 // Every word of every filter: what it selects, or that it selects nothing. No table of zeros.
 TEST_P(SameAnswers, OfEveryWordOfAFilter) {
   ensure_backends_loaded();
