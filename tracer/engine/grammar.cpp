@@ -27,13 +27,16 @@ struct Question {
 };
 constexpr std::int32_t kNoToken = -1;
 
-// No limit on the CPU time: a generation may have any number of tokens. Each has the time limit.
-constexpr JobLimits kGrammarLimits{.cpu_time = std::chrono::milliseconds(0)};
+// For each token: a generation may have any number of them. The limit of the elapsed time is longer
+// than that of the CPU time: on a busy machine the child waits for a processor.
+constexpr JobLimits kGrammarLimits{.cpu_time = std::chrono::milliseconds(0),
+                                   .message_cpu_time = std::chrono::milliseconds(1000)};
 
 GrammarError grammar_error(const JobError& error) {
   if (error.kind == JobError::Kind::Cancelled)
     return {.kind = GrammarError::Kind::Cancelled, .message = "The request was cancelled."};
-  if (error.kind == JobError::Kind::Busy || error.kind == JobError::Kind::Unavailable) {
+  if (error.kind == JobError::Kind::Time || error.kind == JobError::Kind::Busy ||
+      error.kind == JobError::Kind::Unavailable) {
     return {.kind = GrammarError::Kind::Server,
             .message = std::format("The grammar {}. Try again later.", error.reason)};
   }

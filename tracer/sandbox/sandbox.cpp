@@ -60,11 +60,11 @@ JobError crash_error(const JobLimits& limits, int status) {
     return {.kind = Kind::Crash, .reason = std::format("failed (code {})", WEXITSTATUS(status))};
   }
   const int signal = WTERMSIG(status);
-  if (signal == SIGXCPU || signal == SIGKILL) {  // SIGKILL: the hard limit, or the system
-    return signal == SIGXCPU ? JobError{.kind = Kind::CpuTime,
-                                        .reason = std::format("took more than {:.1f} s",
-                                                              seconds(limits.cpu_time))}
-                             : memory_error(limits);
+  if (signal == SIGKILL) return memory_error(limits);  // the hard limit, or the system
+  if (signal == SIGXCPU || signal == SIGPROF) {
+    const auto limit = signal == SIGXCPU ? limits.cpu_time : limits.message_cpu_time;
+    return {.kind = Kind::CpuTime,
+            .reason = std::format("took more than {:.1f} s", seconds(limit))};
   }
   return {.kind = Kind::Crash,
           .reason = std::format("crashed the process that ran it ({})", ::strsignal(signal))};
@@ -299,6 +299,7 @@ std::expected<SandboxJob, JobError> Sandbox::start_until(std::string_view kind,
   kind.copy(header.kind.data(), header.kind.size() - 1);
   header.memory_bytes = limits.memory_bytes;
   header.stack_bytes = limits.stack_bytes;
+  header.message_cpu_ms = static_cast<std::uint32_t>(limits.message_cpu_time.count());
   header.cpu_seconds =
       static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::seconds>(limits.cpu_time).count());
   std::array<int, 2> sockets{};

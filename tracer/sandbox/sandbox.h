@@ -13,7 +13,8 @@
 // What is limited, and by whom:
 //   wall-clock time   the caller's deadline; the helper then kills the child by its pid
 //   cancellation      the caller's callback, checked every 20 ms
-//   CPU time          RLIMIT_CPU of the child, in case the caller itself is stopped
+//   CPU time          RLIMIT_CPU of the child, in case the caller itself is stopped; per message a
+//                     timer of the child, which tells a long job from a busy machine
 //   memory            RLIMIT_DATA of the child: the private writable memory of the helper plus
 //                     JobLimits::memory_bytes. Mapped files do not count
 //   stack             RLIMIT_STACK of the child; exceeding it is a crash (SIGSEGV) of the child
@@ -47,19 +48,20 @@
 namespace tt {
 
 struct JobLimits {
-  std::chrono::milliseconds time{1500};      // until the result has arrived
-  std::chrono::milliseconds cpu_time{2000};  // of the child in total; rounded up; 0: unlimited
-  std::uint64_t memory_bytes = 192U << 20;   // private writable memory that the child adds
-  std::uint64_t stack_bytes = 4U << 20;      // of the child's only thread
-  std::uint64_t result_bytes = 64U << 20;    // per message of the child
-  bool counts = true;                        // against kMaxJobs
+  std::chrono::milliseconds time{1500};           // until the result has arrived
+  std::chrono::milliseconds cpu_time{2000};       // of the child in total; rounded up; 0: unlimited
+  std::chrono::milliseconds message_cpu_time{0};  // for each message to the child; 0: unlimited
+  std::uint64_t memory_bytes = 192U << 20;        // private writable memory that the child adds
+  std::uint64_t stack_bytes = 4U << 20;           // of the child's only thread
+  std::uint64_t result_bytes = 64U << 20;         // per message of the child
+  bool counts = true;                             // against kMaxJobs
 };
 
 struct JobError {
   enum class Kind : std::uint8_t {
     Time,         // JobLimits::time, including the time for a free slot and the transfer: also if
                   // the machine is busy
-    CpuTime,      // JobLimits::cpu_time: the job itself needs that long
+    CpuTime,      // JobLimits::cpu_time, message_cpu_time: the job itself needs that long
     Memory,       // the child could not allocate
     Crash,        // ended by a signal or an unexpected exception; also: the stack limit
     ResultSize,   // JobLimits::result_bytes

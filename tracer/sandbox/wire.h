@@ -15,7 +15,7 @@ inline constexpr int kControlFd = 3;
 struct JobHeader {
   std::array<char, 24> kind{};  // with a terminating 0
   std::uint64_t memory_bytes = 0, stack_bytes = 0;
-  std::uint32_t cpu_seconds = 0;  // 0: unlimited
+  std::uint32_t cpu_seconds = 0, message_cpu_ms = 0;  // 0: unlimited
 };
 
 // A job's connection: a SOCK_SEQPACKET socket. A packet is a type byte and up to kPartBytes of a

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,7 +39,14 @@ std::string JobChannel::receive() {
     if (got < 0 && errno == EINTR) continue;
     if (got < 1) ::_exit(0);
     message.append(packet.get() + 1, static_cast<std::size_t>(got) - 1);
-    if (static_cast<Packet>(packet[0]) == Packet::LastPart) return message;
+    if (static_cast<Packet>(packet[0]) != Packet::LastPart) continue;
+    if (message_cpu_ms_ > 0) {
+      const itimerval limit{
+          .it_interval = {},
+          .it_value = {.tv_sec = message_cpu_ms_ / 1000, .tv_usec = message_cpu_ms_ % 1000 * 1000}};
+      ::setitimer(ITIMER_PROF, &limit, nullptr);
+    }
+    return message;
   }
 }
 
@@ -203,7 +211,7 @@ class Helper {
     limit(RLIMIT_DATA, data_bytes() + header.memory_bytes);
     if (!kind->opens_files) confine_to_computing();
     try {
-      JobChannel channel(fd);
+      JobChannel channel(fd, header.message_cpu_ms);
       kind->run(channel);
     } catch (const std::bad_alloc&) {
       ::_exit(kExitMemory);

@@ -13,12 +13,14 @@ namespace tt {
 // hung up.
 class JobChannel {
  public:
-  explicit JobChannel(int fd) : fd_(fd) {}
+  // `message_cpu_ms`: CPU time of the process after each message until it ends by SIGPROF; 0: none.
+  JobChannel(int fd, std::uint32_t message_cpu_ms) : fd_(fd), message_cpu_ms_(message_cpu_ms) {}
   std::string receive();
   void send(std::string_view message);
 
  private:
   int fd_;
+  std::uint32_t message_cpu_ms_;
 };
 
 // A kind of job. `run` is called in a child of its own, with the limits set. It may crash, loop

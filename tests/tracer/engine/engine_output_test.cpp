@@ -1,12 +1,17 @@
 // The output of a request: tokens equal to those of plain llama.cpp, seeds, grammars, stop
 // strings, whole UTF-8 characters, conversations.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <format>
 #include <string>
+#include <vector>
 
 #include "tests/support/models/plain_llama.h"
 #include "tests/support/models/traced_model.h"
+#include "tests/support/process_tree.h"
 #include "tracer/text/utf8.h"
 
 namespace tt::test {
@@ -97,6 +102,36 @@ TEST(EngineOutput, FollowsGrammar) {
     EXPECT_LT(message.size(), 700U);  // a byte that is not UTF-8 becomes three
     EXPECT_EQ(traced.run(request).result.error, message);
   }
+}
+
+// A grammar that takes long is its author's; on a machine that is too busy, anyone's.
+TEST(EngineOutput, TellsALongGrammarFromABusyMachine) {
+  TracedModel traced(two_layer_model("small"));
+  GenerationRequest request = text_request("is the sea wet", 4);
+  request.sampling.grammar = "root ::= [a-z]+";
+  ASSERT_TRUE(traced.engine().check(request).has_value());
+  // The helpers get no processor.
+  std::vector<pid_t> helpers = process_tree(::getpid());
+  helpers.erase(helpers.begin());
+  ASSERT_FALSE(helpers.empty());
+  for (const pid_t helper : helpers) ::kill(helper, SIGSTOP);
+  const auto waited = traced.engine().check(request);
+  for (const pid_t helper : helpers) ::kill(helper, SIGCONT);
+  ASSERT_FALSE(waited.has_value());
+  EXPECT_EQ(waited.error().kind, Kind::Busy) << waited.error().message;
+  EXPECT_TRUE(waited.error().message.contains("Try again later.")) << waited.error().message;
+
+  request.sampling.grammar = "root ::= a0\n";
+  for (int i = 0; i < 40; ++i)
+    request.sampling.grammar += std::format("a{0} ::= a{1} | a{1}\n", i, i + 1);
+  request.sampling.grammar += "a40 ::= \"a\"";
+  const auto slow = traced.engine().check(request);
+  ASSERT_FALSE(slow.has_value());
+  // 1.0 s of CPU time, or 1.5 s in which it did not get as much.
+  const std::string& message = slow.error().message;
+  const bool took_processor = message.contains("took more than 1.0 s");
+  EXPECT_EQ(slow.error().kind, took_processor ? Kind::BadGrammar : Kind::Busy) << message;
+  EXPECT_TRUE(message.contains(took_processor ? "less nesting" : "1.5 s. Try again")) << message;
 }
 
 // Five valid ASCII characters from the middle on: no replacement characters for invalid UTF-8.

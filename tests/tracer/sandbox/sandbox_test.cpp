@@ -87,6 +87,21 @@ TEST_F(SandboxTest, EnforcesTheCpuLimitWithoutTheCaller) {
   EXPECT_EQ(result.error().reason, "took more than 1.0 s");
 }
 
+TEST_F(SandboxTest, EnforcesTheCpuLimitPerMessage) {
+  auto job = sandbox_.start("spinner", {.time = 60s, .cpu_time = 0s, .message_cpu_time = 300ms});
+  ASSERT_TRUE(job.has_value());
+  // In total more than the limit of one message.
+  for (const char* ms : {"200", "200", "200"}) {
+    ASSERT_TRUE(job->send(ms).has_value());
+    EXPECT_EQ(job->receive().value(), ms);
+  }
+  ASSERT_TRUE(job->send("20000").has_value());
+  const auto result = job->receive();
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().kind, Kind::CpuTime);
+  EXPECT_EQ(result.error().reason, "took more than 0.3 s");
+}
+
 TEST_F(SandboxTest, EnforcesTheMemoryLimit) {
   const JobLimits limits{.memory_bytes = 64U << 20};
   EXPECT_EQ(sandbox_.run("allocate", "32000000", limits).value(), "32000000");

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -106,6 +107,17 @@ int main() {
              for (long sum = 0;;) {
                sum += std::stol(channel.receive());
                channel.send(std::to_string(sum));
+             }
+           }},
+      {.name = "spinner",  // replies to a number when it has used so many ms of CPU time
+       .run =
+           [](tt::JobChannel& channel) {
+             for (;;) {
+               const std::string ms = channel.receive();
+               const auto end = std::clock() + std::stol(ms) * CLOCKS_PER_SEC / 1000;
+               while (std::clock() < end) {
+               }
+               channel.send(ms);
              }
            }},
       {.name = "sleeper",  // sends its pid, then sleeps
