@@ -71,6 +71,22 @@ describe('the overview', () => {
     expect(spread).toHaveLength(2);
   });
 
+  it('has a histogram of the durations of ops', async () => {
+    await fixture.recorded(8);
+    await analytics.open('overview', 'ph=g');
+    const rows = await analytics.csv('op_times');
+    const { rows: all } = await fixture.sql<[number]>("SELECT duration_ns FROM op WHERE phase = 'generate' AND duration_ns > 0"); // prettier-ignore
+    expect(all.length).toBeGreaterThan(300);
+    const first = Math.floor(Math.log2(Math.min(...all.map(([ns]) => ns))));
+    const least = rows.map((_, i) => 2 ** (first + i)); // no bin is left out
+    expect(rows.map((row) => Object.values(row)[0])).toEqual(least.map(String));
+    const inBin = (from: number) => all.filter(([ns]) => ns >= from && ns < 2 * from);
+    expect(numbers(rows, 'ops')).toEqual(least.map((from) => inBin(from).length));
+    expect(numbers(rows, 'time (ns)')).toEqual(
+      least.map((from) => inBin(from).reduce((sum, [ns]) => sum + ns, 0)),
+    );
+  });
+
   it('compares the session with the others of its model', async () => {
     const others = [await fixture.recorded(12), await fixture.recorded(8)];
     await fixture.recorded(24);

@@ -1,5 +1,5 @@
 // Where time and bytes go.
-import { componentName, layerName } from '../../../format';
+import { componentName, formatNs, layerName } from '../../../format';
 import * as wire from '../../../net/types';
 import { conditions, column, route, statement, where, words, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
 import { diskAndBuffer, stackedBy, sumsBy } from '../sums';
@@ -83,6 +83,29 @@ const matrix = (value: 'time' | 'bytes', scope: Scope) =>
       pick: { of: 'layer', name: x.rows[i] ?? String(i) },
     })),
   })); // prettier-ignore
+
+// Ops by their duration. Each bin ends at twice its begin, because durations differ by powers of ten; a
+// bin without ops is drawn, too.
+const opTimes = (scope: Scope) =>
+  statement(
+    `SELECT CAST(floor(log2(duration_ns)) AS INTEGER) AS bin, count(*) AS ops, sum(duration_ns) AS ns FROM op${where([...conditions('op', scope), 'duration_ns > 0'])} GROUP BY bin ORDER BY bin`,
+    (rows) => {
+      const known = column(rows, 'bin').map((bin) => bin ?? 0);
+      const first = known[0] ?? 0;
+      const bins = Array.from({ length: known.length > 0 ? (known.at(-1) ?? 0) - first + 1 : 0 }, (_, i) => first + i); // prettier-ignore
+      const of = (name: string) => {
+        const values = column(rows, name);
+        return bins.map((bin) => values[known.indexOf(bin)] ?? 0);
+      };
+      return {
+        key: { name: 'at least ns', of: 'number' },
+        keys: bins.map((bin) => 2 ** bin),
+        labels: bins.map((bin) => formatNs(2 ** bin)),
+        series: [{ name: 'ops', unit: 'count', values: of('ops') }],
+        more: [{ name: 'time', unit: 'ns', values: of('ns') }],
+      };
+    },
+  );
 
 export const OVERVIEW: readonly ChartSpec[] = [
   {
@@ -251,6 +274,17 @@ export const OVERVIEW: readonly ChartSpec[] = [
     request: (scope) => sumsBy('op_kind', 'time', scope),
     honours: 'everything',
     empty: 'Nothing matches.',
+  },
+  {
+    id: 'op_times',
+    page: 'overview',
+    title: 'Durations of ops',
+    counts:
+      'How many ops took how long: each column is of ops from its duration up to twice as long. The table has the time that they took together.',
+    kinds: ['bar'],
+    request: opTimes,
+    honours: 'op',
+    empty: 'No op times were recorded.',
   },
   {
     id: 'tensor_types',
