@@ -2,14 +2,11 @@
 // answer to stdout; writes progress and a summary to stderr. After an interrupt the file is
 // complete, too.
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
 #include <format>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -20,6 +17,7 @@
 #include "analysis/common/format_units.h"
 #include "analysis/tables/session_overview.h"
 #include "api/text/escape_control_chars.h"
+#include "cli/commands/run_events.h"
 #include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/terminal/interrupt_guard.h"
@@ -40,7 +38,6 @@ namespace tt::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 
 // Parsed options; must outlive the subcommand.
 struct RecordOptions {
@@ -53,50 +50,6 @@ struct RecordOptions {
   fs::path output;
   std::uint32_t repeat = 1;
   bool chat = false, force = false, quiet = false, verbose = false;
-};
-
-// Passes events from the inference thread to the main thread, which prints them, so that a
-// blocked pager does not block the model.
-class EventQueue final : public SessionListener {
- public:
-  void on_state(const JobStatus& status) override {
-    const std::scoped_lock lock(mutex_);
-    if (has_ended(status.state)) ended_ = status;
-    wake_.notify_all();
-  }
-  void on_progress(const JobStatus& status) override {
-    const std::scoped_lock lock(mutex_);
-    progress_ = status;
-    wake_.notify_all();
-  }
-  void on_token(const std::string&, const Token&, std::string_view piece) override {
-    const std::scoped_lock lock(mutex_);
-    text_ += piece;
-    wake_.notify_all();
-  }
-  void on_text(const std::string&, std::string_view rest) override {
-    const std::scoped_lock lock(mutex_);
-    text_ += rest;
-    wake_.notify_all();
-  }
-  void on_step(const std::string&, const Step&, const KnownGraphPtr&) override {}
-
-  struct Update {
-    std::string text;
-    std::optional<JobStatus> progress, ended;
-  };
-  // Events since the last call; waits up to 50 ms for one.
-  Update update() {
-    std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, 50ms, [this] { return !text_.empty() || ended_ || progress_; });
-    return {std::exchange(text_, {}), std::exchange(progress_, {}), std::exchange(ended_, {})};
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::string text_;
-  std::optional<JobStatus> progress_, ended_;
 };
 
 constexpr int kError = 1, kUsageError = 2;  // exit codes
@@ -152,25 +105,13 @@ std::vector<fs::path> input_files(const RecordOptions& options) {
   return inputs;
 }
 
-// Waits until the model is loaded. The error contains the reason of a failure.
-std::expected<void, std::string> wait_for_model(const GenerationQueue& queue, StatusLine& line) {
-  for (;;) {
-    const LoadState load = queue.load_state();
-    if (load.phase == LoadState::Phase::Ready) return {};
-    if (load.phase == LoadState::Phase::Failed) return std::unexpected(load.error);
-    if (was_interrupted()) return std::unexpected("interrupted while the model was loading");
-    line.show(std::format("loading {:.0f} %", 100 * load.progress));
-    std::this_thread::sleep_for(20ms);
-  }
-}
-
 // Prints the answer while it is generated. Returns when the request has ended.
-JobStatus print_answer(GenerationQueue& queue, const std::string& id, EventQueue& events,
+JobStatus print_answer(GenerationQueue& queue, const std::string& id, RunEvents& events,
                        StatusLine& line) {
   bool cancelled = false;
   for (;;) {
     if (was_interrupted() && !std::exchange(cancelled, true)) queue.cancel(id);
-    const EventQueue::Update update = events.update();
+    const RunEvents::Update update = events.update();
     if (!update.text.empty()) {
       line.clear();
       put(update.text);
@@ -253,7 +194,8 @@ std::expected<std::vector<fs::path>, Failure> output_files(const RecordOptions& 
 
 // `output`: empty with --level off. Returns the exit status.
 int record_one(GenerationQueue& queue, const RecordOptions& options, const fs::path& output,
-               EventQueue& events, StatusLine& line) {
+               RunEvents& events, StatusLine& line) {
+  events.begin();
   const auto job = queue.submit(options.request);
   if (!job) return fail({job.error().message});
   const JobStatus status = print_answer(queue, job->id, events, line);
@@ -304,7 +246,7 @@ int run(RecordOptions& options) {
     const std::string line = escape_control_chars(text, "\n\t");
     std::fwrite(line.data(), 1, line.size(), stderr);
   });
-  EventQueue events;
+  RunEvents events;
   StatusLine line(!options.quiet);
   // Records to a file named after the session id in the same folder and renames it when it is
   // complete. If the process is killed, this file can be recovered.

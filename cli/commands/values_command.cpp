@@ -20,6 +20,7 @@
 #include "cli/commands/verbs.h"
 #include "cli/options/output_path.h"
 #include "cli/options/session_file.h"
+#include "cli/terminal/array_text.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
@@ -120,54 +121,11 @@ void print_table(const std::vector<CapturedOutput>& outputs) {
   table.print();
 }
 
-// As llama-eval-callback does: of each dimension the first and the last three.
 void print_values(const CapturedOutput& of) {
-  constexpr std::uint64_t kEdge = 3;
   const auto& ne = of.values.ne;
   print_line("step {}, op {}: {} = {} = {{{}, {}, {}, {}}}", of.step.v, of.values.op.v, of.tensor,
              of.operation, ne[0], ne[1], ne[2], ne[3]);
-  // Calls `each(i)`, or `skipped()` for those in the middle.
-  const auto places = [](std::uint64_t n, const auto& each, const auto& skipped) {
-    for (std::uint64_t i = 0; i < n; ++i) {
-      if (i == kEdge && n > 2 * kEdge) {
-        skipped();
-        i = n - kEdge;
-      }
-      each(i);
-    }
-  };
-  double sum = 0;
-  for (const float value : of.values.values) sum += double{value};
-  put("    [\n");
-  places(
-      ne[3],
-      [&](std::uint64_t i3) {
-        places(
-            ne[2],
-            [&](std::uint64_t i2) {
-              put("        [\n");
-              places(
-                  ne[1],
-                  [&](std::uint64_t i1) {
-                    std::string line = "            [";
-                    places(
-                        ne[0],
-                        [&](std::uint64_t i0) {
-                          const std::uint64_t at = ((i3 * ne[2] + i2) * ne[1] + i1) * ne[0] + i0;
-                          line += std::format("{}{:12.4f}", line.back() == '[' ? "" : ", ",
-                                              of.values.values[at]);
-                        },
-                        [&] { line += ", ..."; });
-                    put_line(line + " ],");
-                  },
-                  [] { put("            ...,\n"); });
-              put("        ],\n");
-            },
-            [] { put("        ...,\n"); });
-      },
-      [] { put("    ...,\n"); });
-  put("    ]\n");
-  print_line("    sum = {:f}", sum);
+  put(array_text(ne, of.values.values));
 }
 
 Json json_of(const CapturedOutput& of) {

@@ -18,6 +18,7 @@ RunVerb add_analyze_command(CLI::App& command);
 RunVerb add_attach_command(CLI::App& command);
 RunVerb add_bench_model_command(CLI::App& command);
 RunVerb add_compare_command(CLI::App& command);
+RunVerb add_debug_command(CLI::App& command);
 RunVerb add_disk_command(CLI::App& command);
 RunVerb add_export_command(CLI::App& command);
 RunVerb add_gguf_command(CLI::App& command);
@@ -56,6 +57,8 @@ inline constexpr std::array kVerbs = {
          "Measure a model's speed and what recording costs, or compare two measurements",
          add_bench_model_command, "TT_BENCH_"},
     Verb{"compare", "Compare two sessions: tokens, graphs, bytes and time", add_compare_command},
+    Verb{"debug", "Run a model step by step: stop at ops, look at their values, change them",
+         add_debug_command},
     Verb{"disk", "Show what the disk read for a session, from a recording of blktrace",
          add_disk_command},
     Verb{"export", "Export a session to a file format of other tools", add_export_command},

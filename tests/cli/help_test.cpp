@@ -118,8 +118,8 @@ TEST(Help, EveryVerbHasExampleAndJsonOption) {
   const test::TempFolder folder;
   const std::string all = run_tt(folder, "--help").out;
   EXPECT_TRUE(all.contains("\nExample: tt record ")) << all;
-  // These verbs write files and have no JSON output.
-  const std::set<std::string> writers = {"attach", "export", "import", "model", "record"};
+  // These verbs write files or talk to a person, and have no JSON output.
+  const std::set<std::string> writers = {"attach", "debug", "export", "import", "model", "record"};
   int exit_code = 0;
   const auto app = cli::make_app(exit_code);
   for (CLI::App* verb : app->get_subcommands({})) {

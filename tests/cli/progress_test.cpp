@@ -261,7 +261,7 @@ TEST_F(TerminalProgress, ShowsNothingWhenAProgramReadsTheOutput) {
 
 // All verbs that query nothing but a session are listed in verbs().
 TEST(Progress, TestCoversAllVerbs) {
-  const std::set<std::string> others = {"attach", "bench-model", "disk",   "gguf",
+  const std::set<std::string> others = {"attach", "bench-model", "debug",  "disk",   "gguf",
                                         "import", "model",       "record", "weights"};
   for (const cli::Verb& verb : cli::kVerbs)
     EXPECT_NE(verbs().contains(verb.name), others.contains(verb.name)) << verb.name;

@@ -40,6 +40,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
       "File size of {} is {} ({} blocks of 1 bytes)\n   0: 0..{}: 1048576..{}: {}:\n", model, size,
       size, size - 1, 1048576 + size - 1, size);
   std::ofstream(folder / "blkparse.txt") << "8,16 0 1 1.000000001 697 D RA 2048 + 8 [tt]\n";
+  std::ofstream(folder / "commands.txt") << "break l_out layer 0\nrun a b\nwhere\nprint\nquit\n";
   const std::string disk = "s.ttrace blkparse.txt --extents extents.txt --partition-start 0";
   // Short outputs, which are written at exit, and long ones.
   const std::map<std::string, std::vector<std::string>> command_lines = {
@@ -49,6 +50,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
        {"-m moe.gguf -p 16 -n 16 -r 1 -t 1 --block-ms 1",
         "-m moe.gguf -p 16 -n 16 -r 1 -t 1 --block-ms 1 -o json"}},
       {"compare", {"s.ttrace s.ttrace", "s.ttrace s.ttrace --json", "--values s.ttrace s.ttrace"}},
+      {"debug", {"moe.gguf -t 1 -n 2 -x commands.txt"}},
       {"disk", {disk, disk + " --json"}},
       {"export",
        {"s.ttrace --format csv -o -", "s.ttrace --format dot -o -", "s.ttrace --format arrow -o -",

@@ -119,7 +119,7 @@ std::optional<std::chrono::milliseconds> Debugger::time_left() const {
   return std::max(0ms, std::chrono::duration_cast<std::chrono::milliseconds>(left));
 }
 
-bool Debugger::resume(Until until, std::uint32_t count) {
+bool Debugger::resume(RunUntil until, std::uint32_t count) {
   const std::lock_guard lock(mutex_);
   if (!stop_) return false;
   goal_ = until;
@@ -180,13 +180,14 @@ std::vector<MadeChange> Debugger::changes() const {
   return changes_;
 }
 
-std::vector<WatchedOutput> Debugger::take_watched(std::uint64_t& lost) {
+WatchedPage Debugger::watched(std::uint64_t from, std::size_t limit) const {
   const std::lock_guard lock(mutex_);
-  lost = std::exchange(watched_lost_, 0);
-  std::vector<WatchedOutput> taken(std::move_iterator(watched_.begin()),
-                                   std::move_iterator(watched_.end()));
-  watched_.clear();
-  return taken;
+  const std::uint64_t end = watched_dropped_ + watched_.size();
+  WatchedPage page{.first = std::clamp(from, watched_dropped_, end), .rows = {}};
+  const auto begin = watched_.begin() + static_cast<std::ptrdiff_t>(page.first - watched_dropped_);
+  const auto count = std::min<std::uint64_t>(limit, end - page.first);
+  page.rows.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
+  return page;
 }
 
 void Debugger::renew() const {
@@ -248,11 +249,13 @@ std::vector<std::uint32_t> Debugger::hits(const ggml_tensor& node, bool before) 
     ++set.hits;
     if (!at.is_watch()) {
       numbers.push_back(set.number);
-    } else if (watched_.size() == kMaxWatched) {
-      ++watched_lost_;
-    } else {
-      watched_.push_back({.breakpoint = set.number, .place = place_, .statistics = output()});
+      continue;
     }
+    if (watched_.size() == kMaxWatched) {
+      watched_.pop_front();
+      ++watched_dropped_;
+    }
+    watched_.push_back({.breakpoint = set.number, .place = place_, .statistics = output()});
   }
   return numbers;
 }
@@ -260,16 +263,16 @@ std::vector<std::uint32_t> Debugger::hits(const ggml_tensor& node, bool before) 
 // Whether a step that a client asked for ends at this op.
 bool Debugger::reaches_goal() {
   switch (goal_) {
-    case Until::Breakpoint:
+    case RunUntil::Breakpoint:
       return false;
-    case Until::Op:
+    case RunUntil::Op:
       return --goal_count_ == 0;
-    case Until::Layer:
+    case RunUntil::Layer:
       if (place_.layer == kNoLayer || (place_.layer == left_.layer && place_.step == left_.step))
         return false;
       left_ = place_;
       return --goal_count_ == 0;
-    case Until::Step:
+    case RunUntil::Step:
       if (place_.step == left_.step) return false;
       left_ = place_;
       return --goal_count_ == 0;
@@ -285,7 +288,7 @@ void Debugger::hold(std::unique_lock<std::mutex>& lock, const ggml_tensor& node,
     on_change_();
     lock.lock();
   };
-  goal_ = Until::Breakpoint;
+  goal_ = RunUntil::Breakpoint;
   stopped_at_ = &node;
   stop_ = DebugStop{.number = ++stops_,
                     .place = place_,

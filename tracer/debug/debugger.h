@@ -35,7 +35,7 @@ namespace tt {
 
 class Debugger final : public OpObserver {
  public:
-  static constexpr std::size_t kMaxWatched = 10'000;  // lines that wait to be taken
+  static constexpr std::size_t kMaxWatched = 10'000;  // outputs; older ones are dropped
   static constexpr std::size_t kMaxChanges = 1000;
 
   // `on_change` is called when a stop begins or has ended, by the inference thread without locks;
@@ -52,10 +52,8 @@ class Debugger final : public OpObserver {
   // How long the stop lasts if nobody looks at it; nullopt: not stopped, or no limit.
   std::optional<std::chrono::milliseconds> time_left() const;
 
-  enum class Until : std::uint8_t { Breakpoint, Op, Layer, Step };
-  // Lets the run go on until a breakpoint, or until `count` ops have run, an op of another layer
-  // has run, or the first op of another step has. Returns false if it is not stopped.
-  bool resume(Until until, std::uint32_t count = 1);
+  // Returns false if it is not stopped. `count`: ops, layers or steps, at least 1.
+  bool resume(RunUntil until, std::uint32_t count = 1);
   // Stops before the next op.
   void interrupt();
 
@@ -65,8 +63,8 @@ class Debugger final : public OpObserver {
                                                 const Selection& selection) const;
   std::expected<MadeChange, std::string> change(const Change& change);
   std::vector<MadeChange> changes() const;
-  // Those since the last call. `lost`: how many did not fit.
-  std::vector<WatchedOutput> take_watched(std::uint64_t& lost);
+  // What was watched, from number `from` on, at most `limit` rows.
+  WatchedPage watched(std::uint64_t from, std::size_t limit) const;
 
   // `cancelled`: when it becomes true, a stop ends.
   void begin_run(const std::atomic<bool>& cancelled);
@@ -107,11 +105,11 @@ class Debugger final : public OpObserver {
   mutable std::optional<std::chrono::steady_clock::time_point> until_;  // end of the stop
   bool interrupted_ = false;
   bool abandoned_ = false;  // a stop has lasted until its limit
-  Until goal_ = Until::Breakpoint;
+  RunUntil goal_ = RunUntil::Breakpoint;
   std::uint32_t goal_count_ = 0;
   OpPlace left_;  // where the last stop was
   std::deque<WatchedOutput> watched_;
-  std::uint64_t watched_lost_ = 0;
+  std::uint64_t watched_dropped_ = 0;  // number of the first one in watched_
   std::vector<MadeChange> changes_;
 
   // Inference thread.

@@ -56,6 +56,17 @@ struct WatchedOutput {
   std::optional<OutputStatistics> statistics;  // nullopt: not numbers
 };
 
+// A page of them. `first`: the number of the first row among all of the run; older rows are gone if
+// it is larger than what was asked for.
+struct WatchedPage {
+  std::uint64_t first = 0;
+  std::vector<WatchedOutput> rows;
+};
+
+// How far a stopped run goes on: to a breakpoint, or until `count` ops have run, an op of another
+// layer has, or the first op of another step has.
+enum class RunUntil : std::uint8_t { Breakpoint, Op, Layer, Step };
+
 struct NumberedBreakpoint {
   std::uint32_t number = 0;
   std::string text;

@@ -14,7 +14,7 @@
 namespace tt::test {
 namespace {
 
-using Until = Debugger::Until;
+using Until = RunUntil;
 
 TEST(Change, RejectsOtherTexts) {
   for (const char* text : {"", "zero 3", "zero head", "zero head x", "zero head -1", "scale", "set",

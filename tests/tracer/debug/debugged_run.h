@@ -55,8 +55,7 @@ class DebuggedModel {
     return debugger;
   }
   // Goes on; returns the next stop, or nullopt when the run has ended.
-  std::optional<DebugStop> resume(Debugger& debugger, Debugger::Until until,
-                                  std::uint32_t count = 1) {
+  std::optional<DebugStop> resume(Debugger& debugger, RunUntil until, std::uint32_t count = 1) {
     EXPECT_TRUE(debugger.resume(until, count));
     return next_stop(debugger);
   }

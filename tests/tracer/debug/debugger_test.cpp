@@ -20,7 +20,7 @@ namespace tt::test {
 namespace {
 
 using namespace std::chrono_literals;
-using Until = Debugger::Until;
+using Until = RunUntil;
 
 constexpr const char* kText = "the old sea and the wind";
 const DebugOptions kNoLimit{.breakpoints = {}, .hold_ms = std::nullopt};
@@ -221,11 +221,15 @@ TEST(Debugger, ReportsWhatIsWatchedWithoutStopping) {
   DebuggedModel model(generated_model({.shape = "small", .dims = {.layers = 3}}));
   const auto debugger = model.begin(greedy_tokens(3, 3), {.breakpoints = {"watch ^l_out"}});
   EXPECT_FALSE(model.resume(*debugger, Until::Breakpoint).has_value());
-  std::uint64_t lost = 0;
-  const auto watched = debugger->take_watched(lost);
-  ASSERT_EQ(watched.size(), 9U);
-  EXPECT_EQ(lost, 0U);
-  for (const WatchedOutput& of : watched) EXPECT_GT(of.statistics->norm, 0);
+  const WatchedPage watched = debugger->watched(0, 100);
+  ASSERT_EQ(watched.rows.size(), 9U);
+  EXPECT_EQ(watched.first, 0U);
+  for (const WatchedOutput& of : watched.rows) EXPECT_GT(of.statistics->norm, 0);
+  const WatchedPage middle = debugger->watched(3, 2);
+  EXPECT_EQ(middle.first, 3U);
+  ASSERT_EQ(middle.rows.size(), 2U);
+  EXPECT_EQ(middle.rows[0].place.step, StepId{1});
+  EXPECT_TRUE(debugger->watched(99, 5).rows.empty());
   EXPECT_EQ(debugger->breakpoints().at(0).hits, 9U);
 }
 
