@@ -53,6 +53,7 @@ struct BenchOptions {
   ContextOptions context;
   std::vector<std::uint32_t> n_prompt = {512}, n_gen = {128};
   std::uint32_t rounds = 7, block_ms = 200;
+  std::uint32_t max_seconds = 1800;  // 0: no limit
   std::string against;
   std::vector<std::string> compare;
   BenchFormat format = BenchFormat::Table;
@@ -216,6 +217,12 @@ int measure_all(std::vector<Configuration>& configurations, const BenchOptions& 
       return was_interrupted() ? kInterrupted : fail(usable.error());
     }
   }
+  // Two threads that wait for each other on a busy machine need a hundred times as long.
+  const auto began = std::chrono::steady_clock::now();
+  const auto is_late = [&] {
+    return options.max_seconds > 0 &&
+           std::chrono::steady_clock::now() - began > std::chrono::seconds(options.max_seconds);
+  };
   for (std::uint32_t round = 0; round < options.rounds; ++round) {
     for (std::size_t turn = 0; turn < configurations.size(); ++turn) {
       // Neither configuration is always the first one.
@@ -230,12 +237,21 @@ int measure_all(std::vector<Configuration>& configurations, const BenchOptions& 
             "round {} of {}{}{}: {}", round + 1, options.rounds, of.name.empty() ? "" : ", ",
             of.name,
             test.tokens() == 0 ? "loading the model" : test_name(test.n_prompt, test.n_gen)));
-        return !was_interrupted();
+        return !was_interrupted() && !is_late();
       };
-      if (const auto measured = measure(of, setup, watch, round, keep_going); !measured) {
-        line.clear();
-        return was_interrupted() ? kInterrupted : fail(measured.error().message);
-      }
+      const auto measured = measure(of, setup, watch, round, keep_going);
+      if (measured) continue;
+      line.clear();
+      if (was_interrupted()) return kInterrupted;
+      if (!is_late()) return fail(measured.error().message);
+      const std::string late = std::format(
+          "stopped after {} s (--max-seconds) with {} of {} rounds. If threads wait for a "
+          "processor, use fewer (-t) or stop other programs",
+          options.max_seconds, round, options.rounds);
+      if (round == 0) return fail(late);
+      print_message("tt bench-model: {}", late);
+      for (Configuration& each : configurations) finish(each);
+      return 0;
     }
   }
   line.clear();
@@ -348,6 +364,11 @@ RunVerb add_bench_model_command(CLI::App& command) {
           "--block-ms", options->block_ms,
           "A block repeats its test until it takes this many milliseconds and has 64 tokens")
       ->check(whole_number(0, 3'600'000))
+      ->capture_default_str();
+  command
+      .add_option("--max-seconds", options->max_seconds,
+                  "End after this many seconds with the complete rounds; 0: no limit")
+      ->check(whole_number(0, 1'000'000))
       ->capture_default_str();
   CLI::Option* against =
       command

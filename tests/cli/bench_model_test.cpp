@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <format>
 #include <fstream>
 #include <set>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api/json/json.h"
@@ -239,6 +242,34 @@ TEST(BenchModel, MeasuresTwoConfigurationsInTurns) {
   ASSERT_EQ(json["comparison"].size(), 1U);
   EXPECT_TRUE(json["comparison"][0]["low"].is_null());  // one round is too few
   EXPECT_EQ(json["comparison"][0]["verdict"], "no significant difference");
+}
+
+// Threads that wait for each other on a busy machine take a hundred times as long.
+TEST(BenchModel, EndsInBoundedTimeOnABusyMachine) {
+  const test::TempFolder folder;
+  std::vector<std::jthread> others;
+  for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
+    others.emplace_back([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+      }
+    });
+  const auto began = std::chrono::steady_clock::now();
+  const Result result =
+      run_tt(folder,
+             "bench-model -p 4 -n 2 -r 1000 --block-ms 0 -t 2 --against '-fa off' "
+             "--max-seconds 2 --json");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(60));
+  EXPECT_TRUE(result.err.contains("stopped after 2 s (--max-seconds) with ")) << result.err;
+  // The complete rounds, or none.
+  if (result.code == 1) {
+    EXPECT_TRUE(result.err.contains(" with 0 of 1000 rounds.")) << result.err;
+    return;
+  }
+  ASSERT_EQ(result.code, 0) << result.err;
+  for (const Json& test : parsed(result.out)["tests"]) {
+    EXPECT_GE(test["rounds"], 1);
+    EXPECT_LT(test["rounds"], 1000);
+  }
 }
 
 TEST(BenchModel, ReportsErrors) {
