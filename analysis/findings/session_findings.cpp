@@ -367,9 +367,11 @@ void find_order(const SessionFigures& f, std::vector<Finding>& out) {
                 .kind = FindingKind::ReadInOrder,
                 .role = FindingRole::Main,
                 .basis = all_steps(f)};
-  const double mapped = number(f.read_order.bytes);
+  constexpr double kAll = 0.9995;  // 100.0 %
+  const double mapped = number(f.read_order.bytes), part = std::min(1.0, mapped / all);
   found.figures.add("mapped_bytes", FigureUnit::Size, mapped)
-      .add("mapped_of_weight_bytes", Share, std::min(1.0, mapped / all))
+      .add("mapped_of_weight_bytes", Share, part)
+      .add("all_mapped", part < kAll ? "no" : "yes")
       .add("gap", FigureUnit::Size, static_cast<double>(kDefaultGap));
   if (mapped > 0)
     found.figures.add("in_order", Share, number(f.read_order.sequential_bytes) / mapped);
@@ -581,9 +583,11 @@ void advise_repacking(const SessionFigures& f, AdviceList& out) {
 
 void advise_sampling(const SessionFigures& f, AdviceList& out) {
   if (!is_sampling_slow(f)) return;
+  constexpr double kLeastRest = 0.01;  // of the time: the rest is not known better
   const double share = *f.speed.sample_share();
   advise(out, AdviceKind::SimplerSampling, share)
       .add("sampling", Share, share)
+      .add("times_as_fast", Count, 1 / std::max(kLeastRest, 1 - share))
       .add("per_token", FigureUnit::Duration,
            ratio(static_cast<double>(*f.speed.sample_ns), static_cast<double>(f.speed.tokens)))
       .add("grammar", f.info.fact("request.grammar").empty() ? "no" : "yes");

@@ -253,7 +253,7 @@ std::string order_text(const Figures& f) {
   return std::format(
       "{} of the bytes that are read from the mapped model file are read in its order{}.",
       share(f, "in_order"),
-      f.number_or("mapped_of_weight_bytes", 1) < 0.9995
+      f.word("all_mapped") == "no"
           ? std::format("; these are {} of the bytes of weights that are read",
                         share(f, "mapped_of_weight_bytes"))
           : "");
@@ -421,7 +421,7 @@ AdviceText sampling_text(const Figures& f) {
               "token. Without it, generation would be {:.1f} times as fast; a faster evaluation "
               "(more threads, fewer bytes) cannot save more than the other {}.",
               share(f, "sampling"), grammar ? ", with a grammar" : "", duration(f, "per_token"),
-              1 / std::max(0.01, 1 - part), format_percent(1 - part, 1))};
+              f.number_or("times_as_fast", 1), format_percent(1 - part, 1))};
 }
 
 AdviceText words_of(const Advice& advice) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "analysis/findings/memory_ways.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
@@ -29,16 +30,23 @@ std::string judgement(const WayResult& result, const WayResult& plain) {
   if (!result.way.pin && !result.way.prefetch && result.way.load_mode == nullptr)
     return "the kernel decides what stays in memory";
   const double own = judged_rate(result), other = judged_rate(plain);
-  if (own <= 0 || other <= 0) return "";
-  const double ratio = own / other;
   // Every read of pinning alone is waited for, and it takes memory from the kernel's cache.
   const char* most = result.way.pin && !result.way.prefetch && !result.measured ? "at most " : "";
-  std::string text = ratio < 0.98   ? std::format("loses: {:.2f} times plain", ratio)
-                     : ratio > 1.02 ? std::format("{}{:.3g} times plain", most, ratio)
-                                    : "as fast as plain";
-  // A faster disk would not help.
-  if (result.high > 0 && result.high - result.low < 0.01 * result.high)
-    text += ", limited by computing";
+  std::string text;
+  switch (way_speed(own, other)) {
+    case WaySpeed::Unknown:
+      return "";
+    case WaySpeed::Slower:
+      text = std::format("loses: {:.2f} times plain", own / other);
+      break;
+    case WaySpeed::AsFast:
+      text = "as fast as plain";
+      break;
+    case WaySpeed::Faster:
+      text = std::format("{}{:.3g} times plain", most, own / other);
+      break;
+  }
+  if (is_limited_by_computing(result.low, result.high)) text += ", limited by computing";
   return text;
 }
 
@@ -85,21 +93,14 @@ void print_ways(const Outlook& outlook) {
   table.print();
 }
 
-// The fastest one; of ways that are as fast, the last one, which reads least.
-const WayResult& best_way(const Outlook& outlook) {
-  constexpr double kAsFast = 0.98;
-  const double best = std::ranges::max(outlook.ways | std::views::transform(judged_rate));
-  return *std::ranges::find_last_if(outlook.ways, [&](const WayResult& result) {
-            return judged_rate(result) >= kAsFast * best;
-          }).begin();
-}
-
 std::string advice(const Outlook& outlook) {
-  const WayResult& best = best_way(outlook);
-  const WayResult& plain = outlook.ways.front();
+  const std::vector<double> rates(std::from_range,
+                                  outlook.ways | std::views::transform(judged_rate));
+  const WayResult& best = outlook.ways[fastest_way(rates)];
+  const double plain = rates.front();
   if (outlook.fits) return "All weights fit into the budget: a memory budget changes nothing.";
-  if (judged_rate(plain) <= 0) return "";
-  if (judged_rate(best) < 1.02 * judged_rate(plain))
+  if (plain <= 0) return "";
+  if (way_speed(judged_rate(best), plain) != WaySpeed::Faster)
     return "No way is faster than plain: do not set a budget.";
   if (best.way.load_mode != nullptr) return std::format("Use --load-mode {}.", best.way.load_mode);
   if (outlook.budget_of == Outlook::BudgetOf::Plan && best.way.pin && best.way.prefetch)
@@ -225,7 +226,7 @@ void print_outlook(const Outlook& outlook) {
     std::string experts = std::format(
         "{:.0f} % of the used experts are in the cache; {:.0f} % if all were equally likely",
         100 * outlook.expert_hits, 100 * outlook.uniform_hits);
-    if (outlook.expert_hits < 1.1 * outlook.uniform_hits)
+    if (is_routing_uniform(outlook.expert_hits, outlook.uniform_hits))
       experts += ". Routing is near uniform: choosing which experts to keep cannot help";
     line("experts", experts);
   }

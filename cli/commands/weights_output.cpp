@@ -101,8 +101,8 @@ void print_histogram(const WeightHistogram& histogram, double from, double to) {
 // A line of quantiles.
 void add_quantiles(TextTable& table, const char* of, const WeightHistogram& histogram) {
   std::vector<std::string> cells = {of};
-  for (const double q : {0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0})
-    cells.push_back(number(histogram.quantile(q)));
+  for (const int percent : {0, 1, 25, 50, 75, 99, 100})
+    cells.push_back(number(histogram.quantile(percent / 100.0)));
   table.add(std::move(cells));
 }
 
