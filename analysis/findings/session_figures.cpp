@@ -183,10 +183,14 @@ std::expected<void, TraceError> gather_clean(const SessionIndex& index, const Se
   if (!clean) return std::unexpected(clean.error());
   gather_rates(*clean, data);
   if (data.clean_steps == 0) return {};
-  auto ops = by(Axis::OpKind, *clean, keep_going), layers = by(Axis::Layer, *clean, keep_going);
-  if (!ops) return std::unexpected(ops.error());
-  if (!layers) return std::unexpected(layers.error());
-  data.clean = {.by_op_kind = *std::move(ops), .by_layer = *std::move(layers)};
+  auto& times = data.clean.emplace();
+  for (const auto& [axis, place] :
+       {std::pair{Axis::OpKind, &times.by_op_kind}, std::pair{Axis::Component, &times.by_component},
+        std::pair{Axis::Layer, &times.by_layer}}) {
+    auto sums = by(axis, *clean, keep_going);
+    if (!sums) return std::unexpected(sums.error());
+    *place = *std::move(sums);
+  }
   return {};
 }
 

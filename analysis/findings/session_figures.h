@@ -53,10 +53,9 @@ struct SessionFigures {
   Breakdown by_op_kind, by_component, by_layer, by_tensor;
   Breakdown by_source;         // of weights
   BreakdownRow kv, recurrent;  // sums of KV caches, and of recurrent states; `all` and `generate`
-  // The times by kind of op and by layer without the steps that the machine disturbed; nullopt: it
-  // disturbed none, or all.
+  // The times without the steps that the machine disturbed; nullopt: it disturbed none, or all.
   struct CleanTimes {
-    Breakdown by_op_kind, by_layer;
+    Breakdown by_op_kind, by_component, by_layer;
   };
   std::optional<CleanTimes> clean;
   std::uint64_t clean_steps = 0;  // of the phase that is examined

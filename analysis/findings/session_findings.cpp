@@ -607,12 +607,16 @@ void advise_bandwidth(const SessionFigures& f, AdviceList& out) {
 
 void advise_attention(const SessionFigures& f, AdviceList& out) {
   constexpr double kMuchAttention = 0.3;
-  const BreakdownRow* softmax = row_of(f.by_op_kind, "SOFT_MAX");
-  const BreakdownRow* attention = row_of(f.by_component, to_text(Component::Attention));
-  if (softmax == nullptr || attention == nullptr ||
+  if (is_disturbed(f) && f.clean_steps == 0) return;
+  // Of the undisturbed steps, as what limits the speed.
+  const Breakdown& components = f.clean ? f.clean->by_component : f.by_component;
+  const BreakdownRow* attention = row_of(components, to_text(Component::Attention));
+  if (attention == nullptr || row_of(f.by_op_kind, "SOFT_MAX") == nullptr ||
       row_of(f.by_op_kind, "FLASH_ATTN_EXT") != nullptr)
     return;
-  const double share = ratio(attention->all.time_ns, f.by_op_kind.total.all.time_ns);
+  const bool generated = has_generated(f);
+  const double share =
+      ratio(examined(*attention, generated).time_ns, examined(components.total, generated).time_ns);
   if (share < kMuchAttention) return;
   advise(out, AdviceKind::FlashAttention, share).add("attention", Share, share);
 }
@@ -640,7 +644,7 @@ void advise_devices(const SessionFigures& f, AdviceList& out) {
 }
 
 void advise_nothing(const SessionFigures& f, AdviceList& out) {
-  if (!out.empty() || f.weights_read.v == 0) return;
+  if (!out.empty() || f.weights_read.v == 0 || is_disturbed(f)) return;
   advise(out, AdviceKind::ChangeNothing).add("bandwidth_use", to_text(bandwidth_use(f).use));
 }
 

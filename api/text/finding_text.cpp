@@ -448,7 +448,7 @@ AdviceText words_of(const Advice& advice) {
     case AdviceKind::PinWeights:
       return pin_text(f);
     case AdviceKind::LessWeightsOrMoreMemory:
-      return {"Use a smaller quantization, or more memory: no option would help.", pin_reason(f)};
+      return {"Use a smaller model file, or more memory: no option would help.", pin_reason(f)};
     case AdviceKind::KeepWeights:
       return faults_text(f);
     case AdviceKind::FewerBytes:

@@ -11,14 +11,17 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/analyses.h"
+#include "analysis/findings/session_findings.h"
 #include "analysis/index/session_index.h"
 #include "analysis/parameters/filter_parameters.h"
 #include "api/json/result_json.h"
+#include "api/text/finding_text.h"
 #include "tests/server/models/model_files.h"
 #include "tests/server/support/analysis_route.h"
 #include "tests/server/support/test_server.h"
@@ -402,6 +405,42 @@ TEST_P(SameAnswers, WithTimesCarryAVerdict) {
   EXPECT_EQ(timed, (std::set<std::string_view>{"breakdown", "comparison-within", "conditions",
                                                "hot", "totals"}));
   EXPECT_EQ(ranked, std::set<std::string_view>{"hot"});
+}
+
+// Advice is of the steps that nothing disturbed: it is the same without the others (--clean). It
+// names no quantization, whose kernels were not measured.
+TEST_P(SameAnswers, OfAdviceWithAndWithoutDisturbedSteps) {
+  ensure_backends_loaded();
+  ContextOptions context = TracedModel::small_context();
+  context.flash_attention = FlashAttention::Off;  // so that attention may take much of the time
+  TracedModel model(generated_model({.shape = GetParam()}), context);
+  std::vector<std::jthread> others;
+  const auto run = model.run(greedy_tokens(200, 60), [&](std::uint32_t generated) {
+    if (generated != 20 || !others.empty()) return;
+    for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
+      others.emplace_back([](const std::stop_token& stop) {
+        while (!stop.stop_requested()) {
+        }
+      });
+  });
+  others.clear();
+  const SessionReader reader = run.reader();
+  const auto figures_of = [&](LeaveOut leave_out) {
+    const auto index = SessionIndex::build(reader, never_cancel, leave_out).value();
+    return gather_session_figures(index, reader).value();
+  };
+  const SessionFigures all = figures_of(LeaveOut::Nothing), clean = figures_of(LeaveOut::Disturbed);
+  EXPECT_GT(clean.left_out, 0U);
+  const auto advice = session_advice(all), of_clean = session_advice(clean);
+  for (const Advice& each : of_clean)
+    EXPECT_TRUE(std::ranges::contains(advice, each)) << advice_text(each).advice;
+  for (const Advice& each : advice) {
+    // Waits for the disk are of the steps that are left out.
+    if (each.kind != AdviceKind::KeepWeights) {
+      EXPECT_TRUE(std::ranges::contains(of_clean, each)) << advice_text(each).advice;
+    }
+    EXPECT_FALSE(advice_text(each).advice.contains("quantization")) << advice_text(each).advice;
+  }
 }
 
 // Every word of every filter: what it selects, or that it selects nothing. No table of zeros.
