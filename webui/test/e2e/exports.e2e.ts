@@ -93,7 +93,7 @@ describe('files of a session', () => {
     const panel = page.getByRole('tabpanel', { name: 'Compare' });
     const sentence = await panel.locator('.compare-change').innerText();
     const { change } = await fixture.get<SessionComparison>(`comparison/${other}?limit=0`);
-    expect(sentence).toBe(change?.text);
+    expect(sentence).toBe(change.text);
     const arrives = page.waitForEvent('download');
     await panel.getByRole('button', { name: 'Report on both sessions' }).click();
     const file = await arrives;
