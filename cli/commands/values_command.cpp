@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct ValuesOptions {
   std::string file;
   std::optional<std::string> output;  // name of an op's output
   std::optional<std::uint32_t> step;
-  std::optional<std::filesystem::path> npy;
+  std::optional<std::filesystem::path> npy, safetensors;
   bool json = false, force = false;
 };
 
@@ -50,15 +51,17 @@ struct Captured {
   std::uint64_t not_captured = 0;
 };
 
-// The values are kept if an output is named.
-std::expected<Captured, TraceError> captured_outputs(const SessionReader& reader,
+// Calls `visit(step, graph, name, output)` for the outputs that the options select, in order, until
+// it returns an error. Returns how many were not captured.
+template <class Visit>
+std::expected<std::uint64_t, TraceError> each_output(const SessionReader& reader,
                                                      const ValuesOptions& options,
-                                                     const ContinueCheck& keep_going) {
-  Captured captured;
+                                                     const ContinueCheck& keep_going, Visit visit) {
+  std::uint64_t not_captured = 0;
   std::expected<void, TraceError> done;
   const auto add = [&](const StepValues& of) {
     if (!keep_going()) done = std::unexpected(cancelled_error());
-    captured.not_captured += of.not_captured;
+    not_captured += of.not_captured;
     if (!done || of.outputs.empty()) return done.has_value();
     const auto step = reader.step(of.step);
     const auto graph = step ? reader.graph(step->graph) : std::unexpected(step.error());
@@ -67,18 +70,10 @@ std::expected<Captured, TraceError> captured_outputs(const SessionReader& reader
       return false;
     }
     for (const OutputValues& output : of.outputs) {
-      const Op& op = (*graph)->op(output.op);
       const std::string tensor = value_name(**graph, output);
       if (options.output && tensor != *options.output) continue;
-      captured.outputs.push_back(
-          {.step = of.step,
-           .operation = op_name(**graph, op),
-           .tensor = tensor,
-           .values =
-               options.output
-                   ? output
-                   : OutputValues{.op = output.op, .of = output.of, .ne = output.ne, .values = {}},
-           .summary = summary_of(output.values)});
+      done = visit(of.step, **graph, tensor, output);
+      if (!done) return false;
     }
     return true;
   };
@@ -86,6 +81,30 @@ std::expected<Captured, TraceError> captured_outputs(const SessionReader& reader
                                  : reader.for_each_values(StepId{0}, UINT32_MAX, add);
   if (!read) return std::unexpected(read.error());
   if (!done) return std::unexpected(done.error());
+  return not_captured;
+}
+
+// The values are kept if an output is named.
+std::expected<Captured, TraceError> captured_outputs(const SessionReader& reader,
+                                                     const ValuesOptions& options,
+                                                     const ContinueCheck& keep_going) {
+  Captured captured;
+  const auto add = [&](StepId step, const GraphTemplate& graph, const std::string& tensor,
+                       const OutputValues& output) -> std::expected<void, TraceError> {
+    captured.outputs.push_back(
+        {.step = step,
+         .operation = op_name(graph, graph.op(output.op)),
+         .tensor = tensor,
+         .values =
+             options.output
+                 ? output
+                 : OutputValues{.op = output.op, .of = output.of, .ne = output.ne, .values = {}},
+         .summary = summary_of(output.values)});
+    return {};
+  };
+  const auto not_captured = each_output(reader, options, keep_going, add);
+  if (!not_captured) return std::unexpected(not_captured.error());
+  captured.not_captured = *not_captured;
   return captured;
 }
 
@@ -142,12 +161,17 @@ Json json_of(const CapturedOutput& of) {
   return json;
 }
 
-// The file format of numpy.save(), version 1.0. Dimensions, outermost first.
-std::string npy_of(const OutputValues& values) {
+// The dimensions, outermost first, without those of 1 that are outermost.
+std::vector<std::uint64_t> array_shape(const OutputValues& values) {
   std::size_t dimensions = values.ne.size();
   while (dimensions > 1 && values.ne[dimensions - 1] == 1) --dimensions;
+  return {values.ne.rend() - static_cast<std::ptrdiff_t>(dimensions), values.ne.rend()};
+}
+
+// The file format of numpy.save(), version 1.0.
+std::string npy_of(const OutputValues& values) {
   std::string shape;
-  for (std::size_t i = dimensions; i > 0; --i) shape += std::format("{}, ", values.ne[i - 1]);
+  for (const std::uint64_t n : array_shape(values)) shape += std::format("{}, ", n);
   std::string header =
       std::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", shape);
   constexpr std::size_t kFixed = 10, kAlignment = 64;
@@ -163,6 +187,47 @@ std::string npy_of(const OutputValues& values) {
   return npy;
 }
 
+std::uint64_t bytes_of(const OutputValues& values) {
+  std::uint64_t n = sizeof(float);
+  for (const std::uint64_t ne : values.ne) n *= ne;
+  return n;
+}
+
+// The format of safetensors: the length of the header in 8 bytes, the header as JSON, the values
+// one array after the other. They are read a second time, one step at a time.
+std::expected<void, TraceError> write_safetensors(const std::filesystem::path& path,
+                                                  const SessionReader& reader,
+                                                  const std::vector<CapturedOutput>& outputs,
+                                                  const ValuesOptions& options,
+                                                  const ContinueCheck& keep_going) {
+  Json header = Json::object();
+  std::uint64_t at = 0;
+  for (const CapturedOutput& of : outputs) {
+    const std::uint64_t end = at + bytes_of(of.values);
+    header[std::format("step{}.op{}.{}", of.step.v, of.values.op.v, of.tensor)] = {
+        {"dtype", "F32"}, {"shape", array_shape(of.values)}, {"data_offsets", {at, end}}};
+    at = end;
+  }
+  std::string text = text_of(header);
+  constexpr std::size_t kAlignment = 8;
+  text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
+  std::string length;
+  for (unsigned shift = 0; shift < 64; shift += 8)
+    length += static_cast<char>(text.size() >> shift & 0xFF);
+  auto file = exchange::OutputFile::create(path);
+  if (!file) return std::unexpected(file.error());
+  if (auto written = file->write(length + text); !written) return written;
+  const auto written =
+      each_output(reader, options, keep_going,
+                  [&](StepId, const GraphTemplate&, const std::string&, const OutputValues& of) {
+                    const auto bytes = std::as_bytes(std::span(of.values));
+                    return file->write(std::string_view(reinterpret_cast<const char*>(bytes.data()),
+                                                        bytes.size()));
+                  });
+  if (!written) return std::unexpected(written.error());
+  return file->commit();
+}
+
 std::string which(const ValuesOptions& options) {
   return std::format("{}{}", options.output ? std::format(" of {}", *options.output) : "",
                      options.step ? std::format(" in step {}", *options.step) : "");
@@ -170,11 +235,11 @@ std::string which(const ValuesOptions& options) {
 
 int run(const ValuesOptions& options) {
   Progress progress("values", progress_visibility(options.json));
-  std::filesystem::path npy;
-  if (options.npy) {
-    auto path = output_path(*options.npy, Target::FileOrPipe, {options.file}, options.force);
+  std::filesystem::path file;
+  if (const auto& asked = options.npy ? options.npy : options.safetensors) {
+    auto path = output_path(*asked, Target::FileOrPipe, {options.file}, options.force);
     if (!path) return progress.failed(path.error());
-    npy = *std::move(path);
+    file = *std::move(path);
   }
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
@@ -194,8 +259,15 @@ int run(const ValuesOptions& options) {
       return progress.failed(
           std::format("{} has {} outputs{}; --npy writes one. Add --step or another --op.",
                       options.file, outputs.size(), which(options)));
-    if (const auto written = exchange::write_file(npy, npy_of(outputs[0].values)); !written)
+    if (const auto written = exchange::write_file(file, npy_of(outputs[0].values)); !written)
       return progress.failed(written.error());
+    return progress.exit_code();
+  }
+  if (options.safetensors) {
+    const auto written =
+        write_safetensors(file, *reader, outputs, options, progress.start("writing the values"));
+    if (!written) return progress.failed(written.error());
+    progress.end();
     return progress.exit_code();
   }
   if (options.json) {
@@ -230,6 +302,13 @@ RunVerb add_values_command(CLI::App& command) {
       .add_option("--npy", options->npy,
                   "Write the values of one output to a file for numpy.load()")
       ->needs(output)
+      ->check(file_name())
+      ->type_name("FILE");
+  command
+      .add_option("--safetensors", options->safetensors,
+                  "Write the values of all outputs, or of those that --op and --step select, to a "
+                  "file in the format of safetensors: arrays called step0.op17.l_out-3")
+      ->excludes("--npy")
       ->check(file_name())
       ->type_name("FILE");
   command.add_flag("--json", options->json, "Print JSON");

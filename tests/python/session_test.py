@@ -149,6 +149,24 @@ class SessionTest(unittest.TestCase):
             listed = json.loads(sessions.run("values", path, *chosen, "--json"))["outputs"][0]
             self.assertEqual(list(values.shape), [n for n in listed["shape"][::-1] if n != 1])
             np.testing.assert_array_equal(np.float32(listed["values"]), values.reshape(-1))
+            # safetensors: the length of the header in 8 bytes, the header, the arrays.
+            path_of_all = sessions.folder() / "all.safetensors"
+            sessions.run("values", path, "--safetensors", path_of_all)
+            written = path_of_all.read_bytes()
+            data = 8 + int.from_bytes(written[:8], "little")
+            header = json.loads(written[8:data])
+            self.assertEqual(len(header), len(found))
+            self.assertEqual(data % 8, 0)
+            last = 0
+            for step, op, name, values in found:
+                of = header[f"step{step}.op{op}.{name}"]
+                self.assertEqual((of["dtype"], of["shape"]), ("F32", list(values.shape)))
+                begin, end = of["data_offsets"]
+                self.assertEqual(begin, last)
+                array = np.frombuffer(written[data + begin : data + end], "<f4")
+                np.testing.assert_array_equal(array.reshape(values.shape), values)
+                last = end
+            self.assertEqual(data + last, len(written))
         with tt.open(sessions.session("small")) as session:
             self.assertEqual(list(session.values()), [])
 
