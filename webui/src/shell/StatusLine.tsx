@@ -15,6 +15,8 @@ export function StatusLine({ store }: { store: Store }) {
   const session = store.open.value;
   return (
     <footer class="status">
+      {/* At the left: messages are at the right, above this line. */}
+      {session && <Export store={store} />}
       {session ? (
         <SessionStatus key={session.id} store={store} session={session} />
       ) : (
@@ -34,7 +36,6 @@ export function StatusLine({ store }: { store: Store }) {
           The server is busy, retrying
         </span>
       )}
-      {session && <Export store={store} />}
       <span class="status-end">
         {health ? `tensor-trace ${health.version}` : 'server not reachable'}
       </span>
