@@ -1,9 +1,10 @@
 /* global Buffer, process, fetch, setTimeout */
 // Writes pictures of the views of the page, with the model that tt-server brings along:
 //
-//   node screenshots.mjs [FOLDER [THEME... [SIZE...]]]      TT_SERVER: the tt-server program
+//   node screenshots.mjs [FOLDER [THEME | SIZE | VIEW]...]      TT_SERVER: the tt-server program
 //
-// Without arguments: those of README.md, as PNG. With themes or sizes: all views, as WebP:
+// Without arguments: those of README.md, as PNG. With themes or sizes: all views, or the named ones, as
+// WebP:
 //
 //   node screenshots.mjs ../docs/screenshots dark light 1440x900 1920x1080
 import { spawn } from 'node:child_process';
@@ -13,8 +14,9 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const [folder = '../docs/images', ...rest] = process.argv.slice(2);
-const themes = rest.filter((one) => !/^\d+x\d+$/.test(one));
+const themes = rest.filter((one) => ['dark', 'light'].includes(one));
 const sizes = rest.filter((one) => /^\d+x\d+$/.test(one));
+const views = rest.filter((one) => !themes.includes(one) && !sizes.includes(one));
 
 // Name -> the hash after the session (null: no session is open), and what is done before the picture.
 const VIEWS = {
@@ -61,7 +63,7 @@ const play = async (page) => {
   await page.waitForTimeout(600);
 };
 
-const QUALITY = 33;
+const QUALITY = 28;
 
 const data = await mkdtemp(join(tmpdir(), 'tt-pictures-'));
 const server = spawn(
@@ -83,6 +85,7 @@ try {
     for (const theme of themes.length > 0 ? themes : ['light'])
       for (const [name, [hash, prepare]] of Object.entries(VIEWS)) {
         if (rest.length === 0 && !OF_README.includes(name)) continue;
+        if (views.length > 0 && !views.includes(name)) continue;
         const [width, height] = size.split('x').map(Number);
         const page = await browser.newPage({ viewport: { width, height }, colorScheme: theme });
         await page.goto(hash === null ? url : `${url}/#1&session=${session}&${hash}`);
