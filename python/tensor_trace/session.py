@@ -183,7 +183,8 @@ class Session:
     ) -> Iterator[tuple[int, int, str, NDArray[np.float32]]]:
         """The captured outputs of ops (`tt record --capture`), in the order of execution: step, op,
         name and values, with the innermost dimension last. Attention weights are called
-        `attention-3`, what the model would say after a layer `lens-3`. `name`: only this output. One step is in memory at a time.
+        `attention-3`, what the model would say after a layer `lens-3`. `name`: only this output.
+        One step is in memory at a time.
 
         >>> for step, op, name, values in session.values("l_out-1"):
         ...     print(step, name, values.shape)

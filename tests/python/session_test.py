@@ -137,7 +137,7 @@ class SessionTest(unittest.TestCase):
             )
             self.assertGreater(len(found), 50)
             (of,) = session.values("lens")
-            self.assertEqual(of[3].shape[0], 12)  # two rows about the chosen token, and the 10 likely
+            self.assertEqual(of[3].shape[0], 12)  # 2 of the chosen token, 10 likely ones
             (of,) = session.values("attention-0")
             self.assertEqual(of[0], 1)
             self.assertAlmostEqual(float(of[3].sum()), of[3].shape[0], places=4)  # 1 per head

@@ -135,8 +135,8 @@ class Residency:
 
 @dataclass(slots=True)
 class StepValues:
-    """Captured outputs: op, what is captured of it ("": its output, "attention", "lens") and values, in
-    the shape of numpy (the innermost dimension last)."""
+    """Captured outputs: op, what is captured of it ("": its output, "attention", "lens") and values,
+    in the shape of numpy (the innermost dimension last)."""
 
     step: int
     not_captured: int
