@@ -277,12 +277,15 @@ function valuesOf(
   const own = series === null || kind === 'bar' ? table.series : table.series.slice(series, series + 1); // prettier-ignore
   const sum =
     kind === 'share' ? table.series.reduce((all, one) => all + (one.values[row] ?? 0), 0) : 0;
-  const drawn = own.flatMap(({ name, unit, values }): readonly [string, string, string][] => {
-    const value = values[row];
-    if (value === null || value === undefined) return [];
-    const share = sum > 0 ? `, ${formatValue('share', value / sum)}` : '';
-    return [[name, `${formatValue(unit, value)}${share}`, exactValue(unit, value)]];
-  });
+  const drawn = own.flatMap(
+    ({ name, unit, values, names }): readonly [string, string, string][] => {
+      const value = values[row];
+      if (value === null || value === undefined) return [];
+      const share = sum > 0 ? `, ${formatValue('share', value / sum)}` : '';
+      const cell = names?.[row] ? `${names[row]} ` : '';
+      return [[name, `${cell}${formatValue(unit, value)}${share}`, exactValue(unit, value)]];
+    },
+  );
   const more = (table.more ?? []).flatMap(({ name, unit, values }): [string, string, string][] => {
     const value = values[row];
     return value === null || value === undefined || series !== null

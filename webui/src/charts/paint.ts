@@ -36,6 +36,10 @@ function colour(tone: Tone, theme: ChartTheme): string {
     case 'heat':
       // On a slice of a pie.
       return tone.at < 0 ? theme.back : `rgb(${colourOf('viridis', tone.at, theme.isLight).join(',')})`; // prettier-ignore
+    case 'on-heat': {
+      const [r, g, b] = colourOf('viridis', tone.at, theme.isLight);
+      return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? '#000' : '#fff';
+    }
     case 'difference':
       return `color-mix(in srgb, ${theme.series[tone.at < 0 ? 0 : 1] ?? theme.text} ${Math.round(100 * Math.abs(tone.at))}%, ${theme.back})`;
     case 'text':

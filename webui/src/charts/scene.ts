@@ -9,7 +9,7 @@ export type Kind = 'bar' | 'stacked' | 'share' | 'line' | 'pie' | 'heat' | 'poin
 // of the first series to that of the second.
 export type Tone =
   | { readonly is: 'series'; readonly n: number }
-  | { readonly is: 'heat' | 'difference'; readonly at: number }
+  | { readonly is: 'heat' | 'difference' | 'on-heat'; readonly at: number } // on-heat: a text on it
   | { readonly is: 'text' | 'dim' | 'line' | 'mark' };
 
 export type Shape =
@@ -55,6 +55,7 @@ const DIM = { is: 'dim' } as const;
 const MARK = { is: 'mark' } as const;
 const TEXT = { is: 'text' } as const;
 const LABEL_H = 16; // pixels that a name needs
+const MIN_NAME_W = 18; // pixels of a cell with a name
 const BOTTOM = 20;
 const TOP = 8;
 const RIGHT = 14;
@@ -354,12 +355,15 @@ function heat(table: ChartTable, size: Size, measure: Measure): Scene {
     const y = plot.y + row * h;
     if (row % nth === 0)
       shapes.push({ is: 'text', x: gutter - 6, y: y + h / 2, text: fitted(labels[row] ?? '', gutter - 10, measure), align: 'end', tone: DIM }); // prettier-ignore
-    all.forEach(({ values }, n) => {
+    all.forEach(({ values, names }, n) => {
       const value = values[row];
       if (value === null || value === undefined) return;
       const box = { x: plot.x + n * w, y, w, h };
       if (value > 0 || (table.sides && value < 0))
         shapes.push({ is: 'rect', x: box.x, y, w: w > 4 ? w - 1 : w, h: h > 4 ? h - 1 : h, tone: { is, at: value / most } }); // prettier-ignore
+      const text = names?.[row] ?? '';
+      if (text !== '' && h >= LABEL_H - 4 && w >= MIN_NAME_W)
+        shapes.push({ is: 'text', x: box.x + w / 2, y: y + h / 2, text: fitted(text, w - 4, measure), align: 'middle', tone: { is: 'on-heat', at: value / most } }); // prettier-ignore
       items.push({ row, series: n, box });
     });
   });

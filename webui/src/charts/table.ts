@@ -5,7 +5,16 @@ import { formatBytes, formatCount, formatNs, exactBytes, exactNs } from '../form
 import { rowsText, type Cell } from '../grid/copy';
 
 export type Unit =
-  'ns' | 'bytes' | 'bytes/s' | 'count' | 'share' | 'ops/byte' | 'ops/s' | 'tokens/s' | 'number';
+  | 'ns'
+  | 'bytes'
+  | 'bytes/s'
+  | 'bits'
+  | 'count'
+  | 'share'
+  | 'ops/byte'
+  | 'ops/s'
+  | 'tokens/s'
+  | 'number';
 
 // What the keys are: it decides whether they are ordered numbers, and what a click on one selects.
 export type KeyOf =
@@ -36,6 +45,7 @@ export interface Series {
   readonly values: readonly (number | null)[];
   readonly pick?: Pick; // what a click on a part of this series selects, instead of the key
   readonly picks?: readonly Pick[]; // the same, by row
+  readonly names?: readonly string[]; // of a heat map, by row: written into the cells if there is room
 }
 
 // A further column of the table, of words.
@@ -87,6 +97,8 @@ export function formatValue(unit: Unit, value: number): string {
       return formatBytes(Math.round(value));
     case 'bytes/s':
       return `${formatBytes(Math.round(value))}/s`;
+    case 'bits':
+      return `${short(value)} bits`;
     case 'count':
       return formatCount(value);
     case 'share':
@@ -118,6 +130,7 @@ export const UNIT_NAMES: Readonly<Record<Unit, string>> = {
   ns: 'time',
   bytes: 'bytes',
   'bytes/s': 'bytes per second',
+  bits: 'bits',
   count: 'number',
   share: 'share, %',
   'ops/byte': 'operations per byte',

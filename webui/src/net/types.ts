@@ -427,6 +427,21 @@ export const attentionWeights = object<{
   total: num,
   rows: list(object<TokenAttention>({ head: num, token: num, weights: list(num) })),
 });
+export type LensRow = Schemas['LensRow'];
+export const lens = object<{ readonly total: number; readonly rows: readonly LensRow[] }>({
+  total: num,
+  rows: list(
+    object<LensRow>({
+      token: num,
+      step: num,
+      likely: list(object<LensRow['likely'][number]>({ id: num, text: str })),
+    }),
+  ),
+});
+export type ResidualLayer = Schemas['ResidualLayer'];
+export const residual = object<{ readonly layers: readonly ResidualLayer[] }>({
+  layers: list(object<ResidualLayer>({ tokens: num })),
+});
 export type Kv = { readonly total: number; readonly steps: readonly KvStep[] };
 export const kv = object<Kv>({
   total: num,

@@ -68,9 +68,20 @@ function moreSampling(text: string): Result<object, string> {
   }
 }
 
+// What a run captures for charts, each a setting, and the rule of the request.
+export const CAPTURES = ['attention', 'lens', 'residual'] as const;
+export type Capture = (typeof CAPTURES)[number];
+const CAPTURE_RULES: Readonly<Record<Capture, string>> = {
+  attention: 'attention',
+  lens: 'lens',
+  residual: 'l_out|ffn_inp|embd',
+};
+
 // Recordings of the level minimal have no values.
-export const capturesAttention = ({ attention, level }: Settings): boolean =>
-  attention && (level === 'detailed' || level === 'verbose');
+export const capturesOf = (settings: Settings): readonly Capture[] =>
+  settings.level === 'detailed' || settings.level === 'verbose'
+    ? CAPTURES.filter((capture) => settings[capture])
+    : [];
 
 export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRequest, string> {
   const seed = settings.seed.trim();
@@ -101,7 +112,9 @@ export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRe
     timing: settings.timing,
     ...(settings.minorFaults ? { minor_faults: true } : {}),
     ...(settings.residency ? { residency_interval_ms: RESIDENCY_INTERVAL_MS } : {}),
-    ...(capturesAttention(settings) ? { capture: ['attention'] } : {}),
+    ...(capturesOf(settings).length > 0
+      ? { capture: capturesOf(settings).map((capture) => CAPTURE_RULES[capture]) }
+      : {}),
     ...(settings.level === 'verbose' && settings.statsPattern !== ''
       ? { stats_pattern: settings.statsPattern }
       : {}),

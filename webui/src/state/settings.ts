@@ -29,6 +29,8 @@ export interface Settings {
   readonly minorFaults: boolean; // record each minor page fault, too
   readonly residency: boolean; // record what of the model is in memory
   readonly attention: boolean; // capture the attention weights
+  readonly lens: boolean; // capture what the model would say after each layer
+  readonly residual: boolean; // capture the residual stream
   readonly statsPattern: string; // empty: the server's default
 }
 
@@ -58,6 +60,8 @@ export const defaultSettings: Settings = {
   minorFaults: false,
   residency: false,
   attention: false,
+  lens: false,
+  residual: false,
   statsPattern: '',
 };
 

@@ -8,16 +8,18 @@ import { usePart } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
 import { Empty, Loading } from '../../ui/States';
 import type { OpenSession } from '../../state/open_session';
+import { CAPTURES, type Capture } from '../../state/request';
 import type { SessionProps } from '../panel';
 import { CHARTS } from './all_charts';
 import { ChartCard } from './ChartCard';
 import { decodeAnalytics, encodeAnalytics, type AnalyticsOptions } from './options';
 import { attentionRequest } from './pages/attention';
 import { choicesRequest } from './pages/experts';
+import { residualRequest, surpriseRequest } from './pages/lens';
 import { MemorySlider, SlotSlider, useTable } from './Sliders';
 import { PageFindings } from './PageFindings';
-import { PAGES, PAGE_TITLES } from './page_list';
-import type { ChartSpec } from './spec';
+import { PAGES, PAGE_TITLES, type PageId } from './page_list';
+import type { ChartRequest, ChartSpec } from './spec';
 import { Tiles } from './Tiles';
 
 // What of the KV cache an earlier request had computed.
@@ -45,10 +47,21 @@ function NoExperts({ session, steps }: { session: OpenSession; steps: number }) 
   );
 }
 
-// Charts of captured attention weights: nothing in a session that has none, where one chart says why.
-function Captured({ session, steps, children }: { session: OpenSession; steps: number; children: ComponentChildren }) {
-  const heads = useTable(session, steps, 'attention', attentionRequest());
-  return heads && heads.keys.length > 0 ? children : null;
+// The request that shows whether it was captured.
+const CAPTURED: Readonly<Record<Capture, ChartRequest>> = {
+  attention: attentionRequest(),
+  lens: surpriseRequest(),
+  residual: residualRequest(),
+};
+
+const isOn = (page: PageId, what: Capture): boolean =>
+  CHARTS.some((spec) => spec.page === page && spec.only === what);
+
+// Charts of what was captured: nothing in a session that has none, where one chart says why.
+function IfCaptured(props: { session: OpenSession; steps: number; what: Capture; children: ComponentChildren }) {
+  const { session, steps, what, children } = props;
+  const found = useTable(session, steps, what, CAPTURED[what]);
+  return found && found.keys.length > 0 ? children : null;
 } // prettier-ignore
 
 export function AnalyticsPanel({ store, session, panel }: SessionProps) {
@@ -141,11 +154,11 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
             />
           )}
           {!isEmptyPage && cards(undefined)}
-          {page === 'attention' && (
-            <Captured session={session} steps={steps}>
-              {cards('attention')}
-            </Captured>
-          )}
+          {CAPTURES.filter((what) => isOn(page, what)).map((what) => (
+            <IfCaptured key={what} session={session} steps={steps} what={what}>
+              {cards(what)}
+            </IfCaptured>
+          ))}
         </div>
       </div>
     </>

@@ -14,6 +14,7 @@ const TOPICS: Readonly<Record<PageId, readonly FindingTopic[]>> = {
   reuse: ['memory', 'waits'],
   experts: [],
   attention: [],
+  lens: [],
   checks: ['recording', 'machine', 'repeat', 'order'],
 };
 

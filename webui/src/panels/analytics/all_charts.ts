@@ -2,6 +2,7 @@
 import { ATTENTION } from './pages/attention';
 import { CHECKS } from './pages/checks';
 import { EXPERTS } from './pages/experts';
+import { LENS } from './pages/lens';
 import { OVERVIEW } from './pages/overview';
 import { REUSE } from './pages/reuse';
 import { ROOFLINE } from './pages/roofline';
@@ -13,5 +14,6 @@ export const CHARTS: readonly ChartSpec[] = [
   ...REUSE,
   ...EXPERTS,
   ...ATTENTION,
+  ...LENS,
   ...CHECKS,
 ];

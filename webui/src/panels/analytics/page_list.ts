@@ -1,5 +1,13 @@
 // The pages of Analytics: also the search has them, which is loaded before the panel.
-export const PAGES = ['overview', 'roofline', 'reuse', 'experts', 'attention', 'checks'] as const;
+export const PAGES = [
+  'overview',
+  'roofline',
+  'reuse',
+  'experts',
+  'attention',
+  'lens',
+  'checks',
+] as const;
 export type PageId = (typeof PAGES)[number];
 
 export const PAGE_TITLES: Readonly<Record<PageId, string>> = {
@@ -8,6 +16,7 @@ export const PAGE_TITLES: Readonly<Record<PageId, string>> = {
   reuse: 'Hot and cold',
   experts: 'Experts',
   attention: 'Attention',
+  lens: 'Logit lens',
   checks: 'Checks',
 };
 
@@ -18,5 +27,6 @@ export const PAGE_WORDS: Readonly<Record<PageId, string>> = {
   reuse: 'cache miss ratio lru pin belady reuse distance memory',
   experts: 'moe load entropy turnover routing co-activation cache',
   attention: 'heads kv cache window recurrent state',
+  lens: 'probability rank entropy surprise alternatives of tokens, after each layer, residual stream, values',
   checks: 'determinism validation compression conditions prediction',
 }; // prettier-ignore

@@ -8,6 +8,7 @@ import type { QueryRows } from '../../net/types';
 import { ok } from '../../result';
 import { parseFilter, sqlFilter } from '../../state/filter';
 import type { OpenSession } from '../../state/open_session';
+import type { Capture } from '../../state/request';
 import { filteredSums } from '../../state/range_query';
 import type { SumQuery } from '../../state/sum_query';
 import type { AxisRange, View } from '../../state/view';
@@ -50,7 +51,7 @@ export interface ChartSpec {
   readonly choose?: true; // one series at a time is drawn
   readonly height?: number;
   readonly drill?: true; // a click goes into the part: component, op type, op
-  readonly only?: 'attention'; // only in sessions with captured attention weights
+  readonly only?: Capture; // only in sessions that captured this
   readonly empty: string; // what it says without data
 }
 

@@ -239,14 +239,32 @@ function Trace({ settings, set }: Part) {
           }}
         />
         {(settings.level === 'detailed' || settings.level === 'verbose') && (
-          <Check
-            text="Attention weights: which tokens each head looks at"
-            hint="Capture the attention weights of each layer, head and token: shown in Analytics, Attention. The whole prompt is evaluated again. The size grows with the square of the number of tokens"
-            on={settings.attention}
-            set={(attention) => {
-              set({ attention });
-            }}
-          />
+          <>
+            <Check
+              text="Attention weights: which tokens each head looks at"
+              hint="Capture the attention weights of each layer, head and token: shown in Analytics, Attention. The whole prompt is evaluated again. The size grows with the square of the number of tokens"
+              on={settings.attention}
+              set={(attention) => {
+                set({ attention });
+              }}
+            />
+            <Check
+              text="Logit lens: what the model would say after each layer"
+              hint="Capture the most likely tokens after each layer, and how likely each chosen token was: shown in Analytics, Logit lens. Between two tokens, the output weight is read once more for each layer"
+              on={settings.lens}
+              set={(lens) => {
+                set({ lens });
+              }}
+            />
+            <Check
+              text="Residual stream: what each layer adds"
+              hint="Capture the residual stream before and after each layer: shown in Analytics, Logit lens. The size grows with the number of tokens"
+              on={settings.residual}
+              set={(residual) => {
+                set({ residual });
+              }}
+            />
+          </>
         )}
       </div>
       {settings.level === 'verbose' && (

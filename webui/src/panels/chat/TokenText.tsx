@@ -12,6 +12,7 @@ import { Check } from '../../ui/Check';
 import { usePart } from '../../ui/hooks';
 import { COST_MARKS, costLevels, costScale } from './token_cost';
 import { TokenFlow } from './token_flow';
+import { hasSurprise, SURPRISE_BITS, surpriseLevels } from './token_surprise';
 
 interface Props {
   readonly store: Store;
@@ -66,8 +67,12 @@ export function TokenText({ store, session, part }: Props & { part: 'prompt' | '
       effect(() => {
         flow.hover(store.hoverToken.value);
       }),
-      whileTinted(store, session, (on) => {
-        flow.tint(on ? costLevels(session.data) : null);
+      whileTinted(store, session, (by) => {
+        flow.tint(by === 'time' ? costLevels(session.data) : null);
+        if (by !== 'surprise') return;
+        void surpriseLevels(session).then((levels) => {
+          if (tintOf(store) === by) flow.tint(levels);
+        });
       }),
       listen(box, flow, store, session),
     ];
@@ -94,19 +99,25 @@ function restOf(
 }
 
 // Calls `show` when the option of the chat panel changes, and for a growing session, at most once a
-// second, while it is on.
-function whileTinted(store: Store, session: OpenSession, show: (on: boolean) => void): () => void {
+// second, while it is on. The surprise is asked for when the session has ended.
+function whileTinted(
+  store: Store,
+  session: OpenSession,
+  show: (by: TintBy | null) => void,
+): () => void {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let tintedMs = 0;
   const tint = (): void => {
     timer = null;
     tintedMs = Date.now();
-    show(isTinted(store));
+    const by = tintOf(store);
+    show(by === 'surprise' && session.active.peek() ? null : by);
   };
   const stop = effect(() => {
-    const on = isTinted(store);
-    if (on) void session.feed.version.value;
-    const wait = on ? tintedMs + TINT_MS - Date.now() : 0;
+    const by = tintOf(store);
+    if (by === 'time') void session.feed.version.value;
+    else if (by !== null) void session.active.value;
+    const wait = by === 'time' ? tintedMs + TINT_MS - Date.now() : 0;
     if (wait <= 0) tint();
     else timer ??= setTimeout(tint, wait);
   });
@@ -118,29 +129,79 @@ function whileTinted(store: Store, session: OpenSession, show: (on: boolean) => 
 
 const TINT_MS = 1000;
 
-const isTinted = ({ navigation }: Store): boolean => navigation.view.value.options.chat === 'cost';
+const TINTS = { time: 'cost', surprise: 'surprise' } as const; // options of the chat panel
+type TintBy = keyof typeof TINTS;
+
+const tintOf = ({ navigation }: Store): TintBy | null => {
+  const { chat } = navigation.view.value.options;
+  return chat === TINTS.time ? 'time' : chat === TINTS.surprise ? 'surprise' : null;
+};
+const isTinted = (store: Store): boolean => tintOf(store) !== null;
 
 // The switch of the tint, and its scale. While it is on, dragging over the text moves through the
 // tokens.
 export function Tint({ store, session }: Props) {
-  const on = usePart(() => isTinted(store));
+  const by = usePart(() => tintOf(store));
+  const surprise = usePart(() => hasSurprise(session));
+  const choose = (which: TintBy) => (tinted: boolean) => {
+    store.navigation.setOptions('chat', tinted ? TINTS[which] : '', 'replace');
+  };
   return (
     <div class="tint">
-      {on && <TintScale store={store} session={session} />}
+      {by === 'time' && <TimeScale store={store} session={session} />}
+      {by === 'surprise' && <SurpriseScale />}
+      {surprise && (
+        <Check
+          class="toggle"
+          text="by surprise"
+          hint="Tints each token of the answer by how unlikely the model thought it was, from blue (at least 50 %) to red (below 1 %)."
+          on={by === 'surprise'}
+          set={choose('surprise')}
+        />
+      )}
       <Check
         class="toggle"
         text="tint text by time"
         hint="Tints each token by the time of its step, from blue (fast) to red (slow). Dragging over the text then moves through the tokens."
-        on={on}
-        set={(tinted) => {
-          store.navigation.setOptions('chat', tinted ? 'cost' : '', 'replace');
-        }}
+        on={by === 'time'}
+        set={choose('time')}
       />
     </div>
   );
 }
 
-function TintScale({ store, session }: Props) {
+function SurpriseScale() {
+  const most = SURPRISE_BITS.at(-1);
+  return (
+    <Scale
+      label={`Tint: surprise from 0 to ${most} bits and more`}
+      title="Surprise: the negative logarithm of the probability of the token"
+      least="0 bits"
+      most={`≥ ${most} bits`}
+    />
+  );
+}
+
+interface ScaleProps {
+  readonly label: string;
+  readonly title: string;
+  readonly least: string;
+  readonly most: string;
+}
+
+function Scale({ label, title, least, most }: ScaleProps) {
+  return (
+    <span class="tint-scale" role="img" aria-label={label} title={title}>
+      {least}
+      {COST_MARKS.map((name) => (
+        <i key={name} data-mark={name} />
+      ))}
+      {most}
+    </span>
+  );
+}
+
+function TimeScale({ store, session }: Props) {
   const scale = useSignal(emptyScale);
   useEffect(
     () =>
@@ -153,18 +214,12 @@ function TintScale({ store, session }: Props) {
   if (max === 0) return null;
   const [least, most] = [formatNs(min), `${clips ? '≥ ' : ''}${formatNs(max)}`];
   return (
-    <span
-      class="tint-scale"
-      role="img"
-      aria-label={`Tint: time per token from ${least} to ${most}, logarithmic`}
+    <Scale
+      label={`Tint: time per token from ${least} to ${most}, logarithmic`}
       title="Time per token, logarithmic"
-    >
-      {least}
-      {COST_MARKS.map((name) => (
-        <i key={name} data-mark={name} />
-      ))}
-      {most}
-    </span>
+      least={least}
+      most={most}
+    />
   );
 }
 

@@ -1,7 +1,13 @@
 // The settings of the next run in one line.
 import { formatCount, timingName } from '../../format';
-import { capturesAttention } from '../../state/request';
+import { capturesOf } from '../../state/request';
 import type { Settings } from '../../state/settings';
+
+const CAPTURED = {
+  attention: 'attention weights',
+  lens: 'logit lens',
+  residual: 'residual stream',
+} as const;
 
 // What is recorded is said only where it differs from the default.
 export function settingsLine(s: Settings): string {
@@ -11,7 +17,7 @@ export function settingsLine(s: Settings): string {
     s.level === 'detailed' ? '' : `level ${s.level}`,
     s.timing === 'fast' ? '' : `op times ${timingName(s.timing)}`,
     s.residency ? 'what is in memory' : '',
-    capturesAttention(s) ? 'attention weights' : '',
+    ...capturesOf(s).map((capture) => CAPTURED[capture]),
     s.minorFaults ? 'minor faults' : '',
   ]
     .filter(Boolean)

@@ -98,6 +98,17 @@ describe('a heat map', () => {
     ]);
     expect(scene.items).toHaveLength(3);
   });
+
+  it('writes the names of cells into those with room', () => {
+    const named = (count: number): readonly string[] => {
+      const { key, keys, series } = table('layer', ...Array.from({ length: count }, () => [1, 0, null]));
+      const cells = series.map((one) => ({ ...one, names: ['the', 'sea', 'none'] }));
+      const { shapes } = sceneOf({ key, keys, series: cells }, 'heat', SIZE, measure);
+      return shapes.flatMap((shape) => shape.is === 'text' && shape.tone.is === 'on-heat' ? [shape.text] : []);
+    };
+    expect(named(2)).toEqual(['the', 'the', 'sea', 'sea']);
+    expect(named(40)).toEqual([]);
+  }); // prettier-ignore
 });
 
 describe('points', () => {

@@ -80,9 +80,10 @@ describe('requestOf', () => {
     const made = request({});
     expect(made.ok && 'residency_interval_ms' in made.value).toBe(false);
   });
-  it('captures attention weights, if chosen and the level has values', () => {
+  it('captures what is chosen, if the level has values', () => {
     expect(request({ attention: true })).toMatchObject({ value: { capture: ['attention'] } });
-    for (const made of [request({}), request({ attention: true, level: 'minimal' })])
+    expect(request({ attention: true, lens: true })).toMatchObject({ value: { capture: ['attention', 'lens'] } }); // prettier-ignore
+    for (const made of [request({}), request({ lens: true, level: 'minimal' })])
       expect(made.ok && 'capture' in made.value).toBe(false);
   });
   it('rejects a seed that is not a number', () => {

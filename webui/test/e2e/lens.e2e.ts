@@ -1,0 +1,92 @@
+// What the model would have said after each layer: a run of the page that captures it, in charts whose
+// figures are those of REST, and the text of the answer tinted by them.
+import { describe, expect, it } from 'vitest';
+import type { LensRow, ResidualLayer } from '../../src/net/types';
+import { AnalyticsPage } from './analytics_page';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use();
+const analytics = new AnalyticsPage(fixture);
+const cellsOf = (row: Readonly<Record<string, string>>): readonly number[] =>
+  Object.entries(row).flatMap(([name, value]) => (name === 'layer' ? [] : [Number(value)]));
+
+// How many ranges of adjacent tokens have such a probability.
+const runsOf = (rows: readonly LensRow[], is: (probability: number) => boolean): number =>
+  rows.filter((row, i) => {
+    const has = (one?: LensRow): boolean => is(one?.chosen?.probability ?? -1) && one !== undefined;
+    return has(row) && !has(rows[i - 1]);
+  }).length;
+
+describe('the page of the logit lens', () => {
+  it('says how to capture', async () => {
+    await fixture.recorded(4);
+    await analytics.open('lens');
+    for (const [chart, path] of [['lens_likely', 'lens'], ['residual_norms', 'residual']] as const) {
+      const { missing } = await fixture.get<{ missing: string }>(path);
+      await expect
+        .poll(() => analytics.card(chart).getByRole('note').innerText())
+        .toContain(missing);
+    }
+    expect(await analytics.card('lens_surprise').count()).toBe(0);
+    expect(await analytics.card('residual_similarity').count()).toBe(0);
+  }); // prettier-ignore
+
+  it('shows what the model would have said after each layer', async () => {
+    const { page } = fixture;
+    const settings = page.getByText('Settings', { exact: true });
+    await settings.click();
+    await page.getByLabel(/^Logit lens/).check();
+    await page.getByLabel(/^Residual stream/).check();
+    await settings.click();
+    await fixture.runText('the old sea', 6);
+    await fixture.progress.getByText(/^Done: /).waitFor();
+    const { rows } = await fixture.get<{ rows: LensRow[] }>('lens');
+    const layers = new Set(rows.map(({ layer }) => layer)).size;
+    expect(rows.length).toBe(6 * layers);
+    await analytics.open('lens');
+    // Rows: the output, then the last layer, down to the first one. Columns: tokens.
+    const tokens = [...new Set(rows.map(({ token }) => token))];
+    const at = (token: number, row: number) =>
+      rows.filter((one) => one.token === token).toReversed()[row];
+    for (const [chart, value] of [
+      ['lens_likely', (row: LensRow) => row.likely[0]?.probability],
+      ['lens_chosen', (row: LensRow) => row.chosen?.probability],
+    ] as const) {
+      const shown = await analytics.csv(chart);
+      expect(shown.map((row) => row.layer)).toEqual(['output', ...Array.from({ length: layers - 1 }, (_, i) => String(layers - 2 - i))]); // prettier-ignore
+      shown.forEach((row, n) => {
+        expect(cellsOf(row)).toEqual(tokens.map((token) => value(at(token, n) ?? ({} as LensRow))));
+      });
+    }
+    const output = rows.filter(({ layer }) => layer === null);
+    const surprise = await analytics.csv('lens_surprise');
+    expect(surprise.map((row) => Number(row.token))).toEqual(tokens);
+    surprise.forEach((row, n) => {
+      expect(Number(row.rank)).toBe(output[n]?.rank);
+      expect(2 ** -Number(row['surprise (bits)'])).toBeCloseTo(output[n]?.chosen?.probability ?? -1, 9); // prettier-ignore
+      expect(Number(row['entropy (bits)'])).toBe(output[n]?.entropy);
+    });
+    const residual = await fixture.get<{ layers: ResidualLayer[] }>('residual');
+    const norms = await analytics.csv('residual_norms');
+    expect(norms.map((row) => Number(row['stream after the layer']))).toEqual(residual.layers.map(({ norm }) => norm)); // prettier-ignore
+    expect(residual.layers.every(({ attention }) => (attention ?? 0) > 0)).toBe(true);
+    const similar = await analytics.csv('residual_similarity');
+    expect(similar.map((row) => Number(row.similarity))).toEqual(residual.layers.map((one) => one.similarity)); // prettier-ignore
+    // A cell names its token.
+    await analytics.card('lens_likely').getByRole('application').press('Home');
+    const tip = await analytics.card('lens_likely').getByRole('status').innerText();
+    expect(tip).toContain(output[0]?.likely[0]?.text.trim());
+    expect(await fixture.axeViolations()).toEqual([]);
+
+    // The text, tinted by surprise.
+    await fixture.show(fixture.session ?? '');
+    await page.getByLabel('by surprise').check();
+    await expect.poll(() => fixture.hash.get('p.chat')).toBe('surprise');
+    const marked = (level: number) =>
+      page.evaluate((name) => CSS.highlights.get(name)?.size ?? 0, `token-cost-${level}`);
+    // Adjacent tokens of one level are one range.
+    await expect.poll(() => marked(1)).toBe(runsOf(output, (p) => p > 1 / 2));
+    expect(await marked(5)).toBe(runsOf(output, (p) => p <= 1 / 128));
+    expect(await page.getByRole('img', { name: 'Tint: surprise from 0 to 7 bits and more' }).innerText()).toMatch(/^0 bits\s*≥ 7 bits$/); // prettier-ignore
+  });
+});
