@@ -53,14 +53,14 @@ struct CommandOptions {
   bool chat = false, force = false;
 };
 
-std::string text_of(const std::array<std::uint64_t, 4>& ne) {
+std::string dimensions_text(const std::array<std::uint64_t, 4>& ne) {
   std::array<std::int64_t, 4> shape{};
   std::ranges::transform(ne, shape.begin(),
                          [](std::uint64_t n) { return static_cast<std::int64_t>(n); });
   return shape_text(shape);
 }
 
-std::string text_of(const OutputStatistics& of) {
+std::string statistics_text(const OutputStatistics& of) {
   std::string text = std::format("min {:.6g}, max {:.6g}, mean {:.6g}, std {:.6g}, norm {:.6g}",
                                  of.min, of.max, of.mean, of.std, of.norm);
   if (of.nan > 0) text += std::format(", {} NaN", of.nan);
@@ -264,7 +264,7 @@ void Console::print_watched() {
     print_line("{} outputs that were watched are missing", watched.first - next_watched_);
   for (const WatchedOutput& of : watched.rows) {
     print_line("watch {}: {}: {}", of.breakpoint, to_text(of.place),
-               of.statistics ? text_of(*of.statistics) : "not numbers");
+               of.statistics ? statistics_text(*of.statistics) : "not numbers");
   }
   next_watched_ = watched.first + watched.rows.size();
 }
@@ -273,7 +273,7 @@ void Console::print_stop(const DebugStop& stop) {
   const std::string why =
       stop.breakpoints.empty() ? "" : std::format("breakpoint {}, ", join(stop.breakpoints));
   print_line("{}{}{} = {} {}", why, stop.is_before ? "before " : "", to_text(stop.place),
-             text_of(stop.tensors.front().ne), stop.tensors.front().type);
+             dimensions_text(stop.tensors.front().ne), stop.tensors.front().type);
 }
 
 void Console::print_end(const JobStatus& status) {
@@ -394,8 +394,8 @@ Console::Done Console::print(std::string_view what) {
   }
   const auto read = debugger_->read(what, selection);
   if (!read) return std::unexpected(read.error());
-  print_line("{} = {}: {}", what.empty() ? "output" : what, text_of(read->ne),
-             text_of(read->statistics));
+  print_line("{} = {}: {}", what.empty() ? "output" : what, dimensions_text(read->ne),
+             statistics_text(read->statistics));
   put(array_text(read->ne, read->values));
   return {};
 }
@@ -410,7 +410,7 @@ Console::Done Console::where(std::string_view) {
   else
     print_line("tokens {} to {} of the session", first, first + n - 1);
   for (const StoppedTensor& of : stop->tensors) {
-    print_line("  {:<7} {} = {} {}{}", of.label, of.name, text_of(of.ne), of.type,
+    print_line("  {:<7} {} = {} {}{}", of.label, of.name, dimensions_text(of.ne), of.type,
                of.unreadable.empty() ? "" : std::format(" ({})", of.unreadable));
   }
   return {};
