@@ -88,15 +88,22 @@ FieldError take_stop(const Json& value, std::vector<std::string>& out) {
   return {};
 }
 
-FieldError take_captures(const Json& value, std::vector<std::string>& out) {
-  auto expected = std::format("an array of at most {} non-empty strings PATTERN[@L..][@T..][@S..]",
-                              kMaxCaptures);
-  if (!value.is_array() || value.size() > kMaxCaptures) return expected;
+// `what`: of what the texts are, after "non-empty strings".
+FieldError take_texts(const Json& value, std::vector<std::string>& out, std::size_t most,
+                      std::string_view what) {
+  auto expected = std::format("an array of at most {} non-empty strings {}", most, what);
+  if (!value.is_array() || value.size() > most) return expected;
   for (const Json& item : value) {
     if (!item.is_string() || item.get_ref<const std::string&>().empty()) return expected;
     out.push_back(item.get<std::string>());
   }
   return {};
+}
+
+// Each of the fields makes the request one that can be stopped.
+DebugOptions& debug_of(GenerationBody& body) {
+  if (!body.request.debug) body.request.debug.emplace();
+  return *body.request.debug;
 }
 
 // The text of `content`: a text, typed parts with a text each, or null; nullopt: something else.
@@ -380,11 +387,26 @@ constexpr std::array kFields = {
             return take_rules(v, b.request.stats_pattern, kMaxPatternBytes);
           }},
     Field{"capture",
-          [](const Json& v, GenerationBody& b) { return take_captures(v, b.request.capture); }},
+          [](const Json& v, GenerationBody& b) {
+            return take_texts(v, b.request.capture, kMaxCaptures, "PATTERN[@L..][@T..][@S..]");
+          }},
     Field{"capture_bytes",
           [](const Json& v, GenerationBody& b) {
             return take_integer(v, b.request.capture_bytes, bounds_of("capture_bytes"));
           }},
+    Field{"breakpoints",
+          [](const Json& v, GenerationBody& b) {
+            return take_texts(v, debug_of(b).breakpoints, kMaxBreakpoints,
+                              "such as \"l_out layer 3\"");
+          }},
+    Field{"stop_at_first_op",
+          [](const Json& v, GenerationBody& b) {
+            return take_bool(v, debug_of(b).stop_at_first_op);
+          }},
+    Field{"hold_ms",
+          [](const Json& v,
+             GenerationBody&
+                 b) { return take_integer(v, debug_of(b).hold_ms, bounds_of("hold_ms")); }},
 };
 
 std::vector<std::string> field_names() {

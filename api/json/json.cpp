@@ -27,6 +27,7 @@ Json to_json(const JobStatus& status) {
           {"generated", status.generated},
           {"max_tokens", status.max_tokens},
           {"text", status.text},
+          {"stopped", text_or_null(status.stopped)},
           {"stop_reason", ended ? Json(to_text(status.stop_reason)) : Json()},
           {"error", text_or_null(status.error)}};
 }

@@ -29,6 +29,7 @@ constexpr std::array kRows = {
     Row{ErrorCode::NewerVersion, 500, "newer_version", "The file is from a newer version"},
     Row{ErrorCode::DiskFull, 507, "disk_full", "The disk is full"},
     Row{ErrorCode::StorageFailed, 500, "storage_failed", "The file cannot be read or written"},
+    Row{ErrorCode::NotStopped, 409, "not_stopped", "The request is not stopped"},
     Row{ErrorCode::SessionRunning, 409, "session_running", "The session is being recorded"},
     Row{ErrorCode::SessionExists, 409, "session_exists", "The session id already exists"},
     Row{ErrorCode::SessionReadOnly, 409, "session_elsewhere", "The session is read-only"},

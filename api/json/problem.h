@@ -28,6 +28,7 @@ enum class ErrorCode {
   SessionRunning,   // session_running: still being recorded, cannot be modified
   SessionExists,    // session_exists: the id is already in use
   SessionReadOnly,  // session_elsewhere: the file is outside the data directory, read-only
+  NotStopped,       // not_stopped: only while a breakpoint has stopped the request
   QuotaReached,     // quota_reached: the data quota leaves no room for more sessions
   ModelLoading,     // model_loading: retry shortly
   ModelFailed,     // model_failed: the model could not be loaded; status 422 if the file is refused

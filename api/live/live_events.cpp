@@ -155,13 +155,17 @@ std::string state_event(std::string_view session, const LiveState& state) {
   out["state"] = state.state;
   out["position"] = state.position;
   out["error"] = state.error.empty() ? Json() : Json(state.error);
+  if (state.stopped) out["stopped"] = state.stopped->empty() ? Json() : Json(*state.stopped);
   return text_of(out);
 }
 
 std::string state_event(const JobStatus& status) {
   return state_event(
-      status.id,
-      {.state = to_text(status.state), .position = status.position, .error = status.error});
+      status.id, {.state = to_text(status.state),
+                  .position = status.position,
+                  .error = status.error,
+                  .stopped = status.stops == 0 ? std::nullopt
+                                               : std::optional<std::string_view>(status.stopped)});
 }
 
 std::string progress_event(const JobStatus& status) {

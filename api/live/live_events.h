@@ -65,6 +65,7 @@ struct LiveState {
   std::string_view state;  // "queued", "running", "done", "cancelled", "failed", "recovered"
   std::uint32_t position = 0;
   std::string_view error;
+  std::optional<std::string_view> stopped{};  // of a request that may stop: where; empty: it runs
 };
 
 // `window`: maximum unacknowledged bytes.

@@ -103,6 +103,8 @@ class ModelManager {
   std::vector<JobStatus> statuses() const;
   bool cancel(const std::string& session);  // false: unknown request
   std::optional<StepInFlight> in_flight(const std::string& session, std::uint32_t from_op) const;
+  // As GenerationQueue::debugger().
+  std::shared_ptr<Debugger> debugger(const std::string& session) const;
 
   // Cancels all requests, finishes the files of running sessions, frees the models.
   // Idempotent.

@@ -258,6 +258,13 @@ bool ModelManager::cancel(const std::string& session) {
                              [&](const QueuePtr& queue) { return queue->cancel(session); });
 }
 
+std::shared_ptr<Debugger> ModelManager::debugger(const std::string& session) const {
+  const std::scoped_lock lock(mutex_);
+  for (const QueuePtr& queue : queues())
+    if (auto found = queue->debugger(session)) return found;
+  return nullptr;
+}
+
 std::optional<StepInFlight> ModelManager::in_flight(const std::string& session,
                                                     std::uint32_t from_op) const {
   std::vector<QueuePtr> running_queues;

@@ -4,6 +4,7 @@ namespace tt {
 
 void SessionLog::on_state(const JobStatus& status) {
   if (status.state == JobState::Queued) return;  // repeated whenever the queue position changes
+  if (status.stops > 0 && !has_ended(status.state)) return;  // a stop begins or ends
   if (status.state == JobState::Running) {
     return log_.info("the session has started", {{"session", status.id}, {"model", status.model}});
   }

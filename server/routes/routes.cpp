@@ -8,6 +8,7 @@ void add_all_routes(httplib::Server& http, const RouteServices& services) {
   add_model_routes(http, model_manager);
   add_gguf_routes(http, model_manager);
   add_generate_routes(http, model_manager, streams, recorded.retention);
+  add_debug_routes(http, model_manager);
   add_session_routes(http, recorded);
   add_session_file_routes(http, recorded.sessions, recorded.retention);
   add_server_routes(http, recorded.retention, data_dir, [&hub, &model_manager](ServerInfo& facts) {

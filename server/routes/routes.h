@@ -42,6 +42,7 @@ void add_model_routes(httplib::Server& http, ModelManager& model_manager);
 void add_gguf_routes(httplib::Server& http, ModelManager& model_manager);
 void add_generate_routes(httplib::Server& http, ModelManager& model_manager,
                          GenerationStreams& streams, Retention& retention);
+void add_debug_routes(httplib::Server& http, ModelManager& model_manager);
 // Download and import of session files.
 void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
 void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsCallbacks callbacks);

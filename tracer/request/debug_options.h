@@ -10,7 +10,7 @@
 namespace tt {
 
 inline constexpr std::size_t kMaxBreakpoints = 32;
-inline constexpr std::uint32_t kDefaultHoldMs = 60'000, kMaxHoldMs = 3'600'000;
+inline constexpr std::uint32_t kDefaultHoldMs = 60'000;
 
 struct DebugOptions {
   std::vector<std::string> breakpoints;  // as Breakpoint::parse() reads them

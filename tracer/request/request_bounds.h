@@ -23,6 +23,7 @@ inline constexpr std::array kRequestBounds = {
     NumberBounds{"seed", -1, kMaxUint32},
     NumberBounds{"residency_interval_ms", 0, 3'600'000},
     NumberBounds{"capture_bytes", 0, 1ULL << 50},
+    NumberBounds{"hold_ms", 1, 3'600'000},
 };
 
 // An unknown name is a compile error.

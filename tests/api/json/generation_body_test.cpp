@@ -22,7 +22,8 @@ TEST(GenerationBody, AcceptsEveryField) {
     "min_p": 0, "repeat_penalty": 1.5, "repeat_last_n": -1, "seed": 4294967294,
     "grammar": "root ::= \"a\"", "stop": ["\n", "END"], "ignore_eos": true,
     "reuse_prefix": false, "level": "verbose", "timing": "exact", "minor_faults": true, "stats_pattern": "ffn.*",
-    "capture": ["l_out@L0-3", "Qcur"], "capture_bytes": 4096})");
+    "capture": ["l_out@L0-3", "Qcur"], "capture_bytes": 4096,
+    "breakpoints": ["l_out layer 3"], "stop_at_first_op": true, "hold_ms": 500})");
   ASSERT_TRUE(request.has_value()) << request.error().detail;
   EXPECT_EQ(std::get<std::string>(request->request.prompt), "Grüße");
   EXPECT_EQ(request->request.max_tokens, 7u);
@@ -43,6 +44,10 @@ TEST(GenerationBody, AcceptsEveryField) {
   EXPECT_EQ(request->request.stats_pattern, "ffn.*");
   EXPECT_EQ(request->request.capture, (std::vector<std::string>{"l_out@L0-3", "Qcur"}));
   EXPECT_EQ(request->request.capture_bytes, 4096U);
+  ASSERT_TRUE(request->request.debug.has_value());
+  EXPECT_EQ(request->request.debug->breakpoints, std::vector<std::string>{"l_out layer 3"});
+  EXPECT_TRUE(request->request.debug->stop_at_first_op);
+  EXPECT_EQ(request->request.debug->hold_ms, 500U);
   EXPECT_EQ(request->model, "pocket");
   EXPECT_TRUE(request->stream);
 }
@@ -143,6 +148,9 @@ TEST(GenerationBody, DefaultsMatchOpenApi) {
   EXPECT_EQ(fields["timing"]["default"], none.exact_timing ? "exact" : "fast");
   EXPECT_EQ(fields["stats_pattern"]["default"], none.stats_pattern);
   EXPECT_EQ(fields["capture_bytes"]["default"], none.capture_bytes);
+  EXPECT_FALSE(none.debug.has_value());
+  EXPECT_EQ(fields["hold_ms"]["default"], DebugOptions{}.hold_ms);
+  EXPECT_EQ(fields["stop_at_first_op"]["default"], DebugOptions{}.stop_at_first_op);
 }
 
 std::string repeat(std::size_t count, std::string_view text) {
@@ -226,6 +234,9 @@ TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
       {R"({"prompt": "a", "capture": [""]})", "bad_request",
        "array of at most 8 non-empty strings"},
       {R"({"prompt": "a", "capture_bytes": -1})", "bad_request", "integer from 0"},
+      {R"({"prompt": "a", "breakpoints": [""]})", "bad_request",
+       "array of at most 32 non-empty strings"},
+      {R"({"prompt": "a", "hold_ms": 0})", "bad_request", "integer from 1"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.body.substr(0, 80));

@@ -37,6 +37,8 @@ let folder: string;
 let server: Server;
 let locked: Server; // requires an API key
 let full: Server; // has no disk space left and no model
+let stops: Server; // whose request is stopped: it would hold up those of another server
+let stopped: string; // this request, after its first op
 let small: Server; // accepts small files only and one live client; has no model
 let late: Promise<HttpResponse>; // response to a request without its body
 let finished: string; // id of a finished session
@@ -44,7 +46,8 @@ let sparse: string; // id of a session of a mixture-of-experts model
 let deleted: string; // id of a deleted session
 let file: Buffer; // file of the finished session
 let pattern: Body; // of the finished session
-const probe = prober(validator, () => server.url);
+const isDebugged = ({ id }: Operation) => id.startsWith('debug');
+const probe = prober(validator, (one) => (isDebugged(one) ? stops : server).url);
 
 function operation(id: string): Operation {
   const found = contract.operations.find((one) => one.id === id);
@@ -61,9 +64,25 @@ async function get(path: string): Promise<Record<string, unknown>> {
 
 /** Executes the operation `id` and returns the response. */
 async function execute(id: string, path: TextByName, body?: Body): Promise<HttpResponse> {
+  return executeAt(server, id, path, body);
+}
+
+async function executeAt(at: Server, id: string, path: TextByName, body?: Body) {
   const one = operation(id);
   const target = targetOf(one, path);
-  return sendRequest(server.url, { method: one.method, target, ...bodyOf(one, body) });
+  return sendRequest(at.url, { method: one.method, target, ...bodyOf(one, body) });
+}
+
+const debug = (body: Body, expected: readonly number[], id = stopped) =>
+  probe(
+    operation('debug'),
+    { target: targetOf(operation('debug'), { id }), ...sent('debug', body) },
+    expected,
+  );
+
+async function stopNumber(): Promise<number | undefined> {
+  const answer = await executeAt(stops, 'debugState', { id: stopped });
+  return (jsonOf(answer) as { stop: { number: number } | null }).stop?.number;
 }
 
 const sent = (id: string, body: Body | string) => bodyOf(operation(id), body);
@@ -132,8 +151,9 @@ beforeAll(async () => {
   const bundled = new URL('../../../tracer/modelgen/bundled/pocket.gguf', import.meta.url);
   await promisify(execFile)(program, ['model', 'moe', '-q', '-o', join(folder, 'moe.gguf')]);
   await writeFile(join(folder, 'broken.gguf'), 'GGUF, but no more of it');
-  [server, locked, full, small] = await Promise.all([
+  [server, stops, locked, full, small] = await Promise.all([
     start(['--models-dir', folder, '-m', fileURLToPath(bundled), '-c', CONTEXT]),
+    start(['-m', fileURLToPath(bundled), '-c', '512']),
     start(['--no-model', '--api-key', KEY]),
     start(['--no-model', '--disk-reserve', '1000000G']),
     start(['--no-model', '--max-import', '1K', '--max-live-clients', '2']),
@@ -151,6 +171,15 @@ beforeAll(async () => {
   deleted = await recordSession({ ...PROMPT, prompt: 'To be deleted' });
   await execute('delete', { id: deleted });
   file = await readFile(join(server.data, `${finished}.ttrace`));
+  await until(async () => {
+    const body = { ...PROMPT, stop_at_first_op: true, hold_ms: 3_600_000 };
+    const { status, body: answer } = await executeAt(stops, 'generate', {}, body);
+    if (status === 202) stopped = (JSON.parse(answer.toString()) as { id: string }).id;
+    return status;
+  }, 202);
+  await until(stopNumber, 1);
+  await debug({ until: 'op' }, [200]);
+  await until(stopNumber, 2);
   pattern = (await get(`/api/v1/sessions/${finished}/pattern`)) as JsonObject;
 });
 
@@ -160,7 +189,9 @@ afterAll(async () => {
 });
 
 // Path parameters with which an operation succeeds repeatedly.
-async function pathParametersOf({ id }: Operation): Promise<TextByName> {
+async function pathParametersOf(one: Operation): Promise<TextByName> {
+  const { id } = one;
+  if (isDebugged(one)) return { id: stopped };
   // Undo the previous delete or restore.
   if (id === 'delete') await execute('restore', { id: deleted });
   if (id === 'restore') await execute('delete', { id: deleted });
@@ -173,6 +204,7 @@ async function pathParametersOf({ id }: Operation): Promise<TextByName> {
 }
 
 const bodies: Readonly<Record<string, () => Body>> = {
+  debug: () => ({ stop: true }),
   generate: () => PROMPT,
   import: () => file,
   query: () => ({ sql: 'SELECT * FROM step' }),
@@ -210,6 +242,29 @@ describe('further responses', () => {
     await compare({ left_step: '0' }, [400]);
     await compare({ left_step: '0', right_step: '1', left_layer: '0', right_layer: '1' }, [400]);
     await compare({ left_token: '0', right_token: '4294967295' }, [404]);
+  });
+
+  it('a stopped request takes one command at a time', async () => {
+    await debug({ break: 'l_out layer 1' }, [200]);
+    await debug({ break: 'layer x' }, [400]);
+    await debug({ delete: 1 }, [200]);
+    await debug({ delete: 1 }, [400]);
+    await debug({ change: 'scale 1' }, [200]);
+    await debug({ change: 'zero head 99' }, [400]);
+    await debug({ until: 'op', count: 0 }, [400]);
+    await debug({ count: 1 }, [400]);
+    await debug({}, [400]);
+    await debug({ stop: true, delete: 1 }, [400]);
+    const before = (await stopNumber()) ?? 0;
+    await debug({ until: 'op', count: 3 }, [200]);
+    await until(stopNumber, before + 1); // an earlier "stop" is before the next op
+    const { body } = await executeAt(stops, 'generate', {}, { ...PROMPT, breakpoints: ['l_out'] });
+    const { id: waiting } = JSON.parse(body.toString()) as { id: string };
+    await debug({ until: 'op' }, [409], waiting);
+    const target = targetOf(operation('debugValues'), { id: waiting });
+    await probe(operation('debugValues'), { target }, [409]);
+    const unknown = targetOf(operation('debugValues'), { id: stopped }, { tensor: 'none' });
+    await probe(operation('debugValues'), { target: unknown }, [400]);
   });
 
   it('a memory budget needs a loaded model, and loads it again without repacking', async () => {

@@ -49,7 +49,10 @@ const NOT_JSON = ['', '{', '{"title":1,}', '{}{}', '\ufeff{}', '[1', '"', '{"a":
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** Sends requests and validates responses. A test reports all of its violations at its end. */
-export function prober(judge: ContractValidator, url: () => string): Probe {
+export function prober(
+  judge: ContractValidator,
+  url: (operation: Operation) => string,
+): Probe {
   const failures: string[] = [];
   afterEach(() => {
     const found = failures.splice(0);
@@ -57,7 +60,7 @@ export function prober(judge: ContractValidator, url: () => string): Probe {
   });
   return async (operation, sent, expected, elsewhere) => {
     const method = sent.method ?? operation.method;
-    const ask = (): Promise<HttpResponse> => sendRequest(elsewhere ?? url(), { ...sent, method });
+    const ask = (): Promise<HttpResponse> => sendRequest(elsewhere ?? url(operation), { ...sent, method });
     let answer = await ask();
     // A busy server, of which every client asks again.
     for (let i = 0; answer.status === 503 && !expected.includes(503) && i < 30; ++i) {

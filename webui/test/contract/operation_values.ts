@@ -52,6 +52,9 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     stop: [[], ['a', 'ä'], Array.from({ length: 32 }, (_, i) => `stop ${i}`)],
     stats_pattern: ['', 'attn.*'],
   },
+  // A command has one field; the others have a separate test.
+  debug: { until: [], count: [], break: [], delete: [], change: [] },
+  debugValues: { tensor: ['output'], indices: ['', '0', '*'] },
   // The layer has one router; the session has only these phases.
   expertLayer: { router: [0], phase: ['prompt', 'generate'] },
   // The other pairs exclude this one and have a separate test.

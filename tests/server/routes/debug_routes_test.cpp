@@ -1,0 +1,136 @@
+// A request that a client stops, looks at, changes and lets go on, and what others are told of it.
+// webui/test/contract checks the fields of the routes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/server/live/live_client.h"
+#include "tests/server/support/test_server.h"
+#include "tests/support/wait.h"
+
+namespace tt::test {
+namespace {
+
+constexpr const char* kPrompt = "Once upon a time";
+
+json request(const json& more) {
+  json body = {{"prompt", kPrompt},
+               {"max_tokens", 3},
+               {"ignore_eos", true},
+               {"temperature", 0},
+               {"reuse_prefix", false}};
+  body.update(more);
+  return body;
+}
+
+class DebugRoutes : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(server_.wait_until_loaded()); }
+  std::string debug_path(const std::string& id) { return "/api/v1/generate/" + id + "/debug"; }
+  // The next stop after number `seen`; null: the request has ended.
+  json next_stop(const std::string& id, int seen) {
+    json stop;
+    EXPECT_TRUE(wait_until([&] {
+      const TestResponse state = server_.get(debug_path(id));
+      if (state.status == 404) return true;
+      stop = state.body["stop"];
+      return !stop.is_null() && stop["number"] > seen;
+    }));
+    return stop;
+  }
+  TestServer server_;
+};
+
+TEST_F(DebugRoutes, AStoppedRequestIsReadChangedAndGoesOn) {
+  // The values that a plain recording has.
+  const std::string plain =
+      server_.generate(request({{"capture", {"^l_out@L1@S0"}}, {"level", "detailed"}}));
+  const std::string answer = server_.wait_for_end(plain)["text"];
+  std::vector<float> recorded;
+  ASSERT_TRUE(server_.sessions.open(plain)->for_each_values(StepId{0}, 1, [&](const auto& of) {
+    recorded = of.outputs.at(0).values;
+    return true;
+  }));
+
+  LiveClient live(server_.port);
+  live.send_command({{"type", "subscribe"}, {"session", "*"}, {"kinds", json::array()}});
+  const std::string id = server_.generate(request({{"breakpoints", {"^l_out layer 1 step 0"}}}));
+  const json stop = next_stop(id, 0);
+  EXPECT_EQ(stop["breakpoints"], json::array({1}));
+  EXPECT_EQ(stop["place"]["layer_id"], 1);
+  const std::string place = server_.state_of(id)["stopped"];
+  EXPECT_TRUE(place.starts_with("step 0, op ") && place.ends_with(", layer 1: ADD l_out-1"))
+      << place;
+  const json values = server_.get(debug_path(id) + "/values").body;
+  EXPECT_EQ(values["values"].get<std::vector<float>>(), recorded);
+  double squares = 0;
+  for (const float value : recorded) squares += double{value} * double{value};
+  EXPECT_NEAR(values["statistics"]["norm"].get<double>(), std::sqrt(squares),
+              1e-5 * std::sqrt(squares));
+
+  // Another client is told where it is stopped, and when it goes on.
+  const auto told = [&](const json& expected) {
+    for (;;) {
+      const json event = live.read_event();
+      if (event["type"] == "state" && event["session"] == id && event.contains("stopped"))
+        return event["stopped"] == expected;
+    }
+  };
+  EXPECT_TRUE(told(place));
+
+  const TestResponse changed = server_.post(debug_path(id), R"({"change": "scale -2"})");
+  ASSERT_EQ(changed.status, 200) << changed.body;
+  EXPECT_EQ(changed.body["changes"][0]["elements"], recorded.size());
+  const json after = server_.get(debug_path(id) + "/values?indices=0,0").body;
+  EXPECT_EQ(after["values"][0].get<float>(), recorded[0] * -2);
+  EXPECT_EQ(server_.post(debug_path(id), R"({"until": "breakpoint"})").status, 200);
+  EXPECT_TRUE(told(nullptr));
+  const json end = server_.wait_for_end(id);
+  EXPECT_EQ(end["state"], "done");
+  EXPECT_EQ(end["stopped"], nullptr);
+  EXPECT_NE(end["text"], answer);
+  const std::string altered(server_.sessions.open(id)->info()->fact("altered.0"));
+  EXPECT_TRUE(
+      altered.ends_with("l_out-1: scale -2 (" + std::to_string(recorded.size()) + " elements)"))
+      << altered;
+  EXPECT_EQ(server_.get(debug_path(id)).status, 404) << "it has ended";
+  EXPECT_EQ(server_.get(debug_path(plain)).status, 404);
+}
+
+TEST_F(DebugRoutes, StopsEndByCancellationAndByTheirLimit) {
+  const std::string cancelled = server_.generate(request({{"stop_at_first_op", true}}));
+  EXPECT_TRUE(next_stop(cancelled, 0)["before"]);
+  EXPECT_EQ(server_.del("/api/v1/generate/" + cancelled).status, 202);
+  EXPECT_EQ(server_.wait_for_end(cancelled)["state"], "cancelled");
+  const std::string left = server_.generate(request({{"breakpoints", {"l_out"}}, {"hold_ms", 20}}));
+  EXPECT_EQ(server_.wait_for_end(left)["state"], "done") << "each l_out would stop it";
+}
+
+TEST_F(DebugRoutes, WatchedOutputsAreReadInPages) {
+  const std::string id =
+      server_.generate(request({{"stop_at_first_op", true}, {"breakpoints", {"watch ^l_out"}}}));
+  next_stop(id, 0);
+  ASSERT_EQ(server_.post(debug_path(id), R"({"until": "step", "count": 2})").status, 200);
+  next_stop(id, 1);
+  const json all = server_.get(debug_path(id)).body;
+  const auto rows = all["watched"].size();
+  ASSERT_GT(rows, 2U);
+  const json rest = server_.get(debug_path(id) + "?watched_from=1").body;
+  EXPECT_EQ(rest["watched"].size(), rows - 1);
+  EXPECT_EQ(rest["watched_from"], 1);
+  EXPECT_EQ(rest["watched"][0], all["watched"][1]);
+  server_.del("/api/v1/generate/" + id);
+  server_.wait_for_end(id);
+}
+
+TEST_F(DebugRoutes, AnInvalidBreakpointIsRejected) {
+  const TestResponse answer =
+      server_.post("/api/v1/generate", request({{"breakpoints", {"layer x"}}}).dump());
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("is not a range")) << answer.body;
+}
+
+}  // namespace
+}  // namespace tt::test
