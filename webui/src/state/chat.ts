@@ -182,6 +182,7 @@ export const EMPTY_RUN: Run = {
   text: '',
   stop_reason: null,
   error: null,
+  stopped: null,
 };
 
 // The conversation so far. Messages without an answer are left out: chat templates expect
