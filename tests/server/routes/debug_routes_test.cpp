@@ -8,6 +8,7 @@
 
 #include "tests/server/live/live_client.h"
 #include "tests/server/support/test_server.h"
+#include "tests/support/models/backends.h"
 #include "tests/support/wait.h"
 
 namespace tt::test {
@@ -27,6 +28,7 @@ json request(const json& more) {
 
 class DebugRoutes : public ::testing::Test {
  protected:
+  static void SetUpTestSuite() { ensure_backends_loaded(); }
   void SetUp() override { ASSERT_TRUE(server_.wait_until_loaded()); }
   std::string debug_path(const std::string& id) { return "/api/v1/generate/" + id + "/debug"; }
   // The next stop after number `seen`; null: the request has ended.
@@ -128,7 +130,7 @@ TEST_F(DebugRoutes, WatchedOutputsAreReadInPages) {
 TEST_F(DebugRoutes, AnInvalidBreakpointIsRejected) {
   const TestResponse answer =
       server_.post("/api/v1/generate", request({{"breakpoints", {"layer x"}}}).dump());
-  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.status, 422);
   EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("is not a range")) << answer.body;
 }
 
