@@ -47,7 +47,7 @@ const Fields<Page<LensRow>>& fields_of(const Page<LensRow>*);
 
 // For a session without it, or without what was asked for.
 inline constexpr const char* kNoCapturedLens =
-    "The session does not say what the model would have said. Record with --capture lens, "
+    "The session has no logit lens. Record with --capture lens, "
     "\"capture\": [\"lens\"] in the request, or the setting Logit lens of the page.";
 
 }  // namespace tt

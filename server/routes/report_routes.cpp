@@ -233,6 +233,11 @@ void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache
     const std::string& id = request.path_params.at("id");
     std::optional<std::string> other;
     if (request.has_param("compare")) other = request.get_param_value("compare");
+    constexpr std::size_t kMaxId = 200;
+    if (other && other->size() > kMaxId) {
+      return respond(response, Problem{ErrorCode::BadRequest,
+                                       "compare: an id has at most 200 characters."});
+    }
     QueryQueue::Subject subject = query_subject(sessions, id, Work::AllSteps);
     if (other) subject = both(subject, query_subject(sessions, *other, Work::AllSteps));
     if (not_modified(request, response, subject.version)) return;

@@ -301,7 +301,8 @@ TEST_P(SameAnswers, NameWhatIsNotThere) {
 // fails with it.
 TEST(Analyses, SayThatAQuestionDoesNotApply) {
   // Nothing is captured.
-  const std::set<std::string_view> captured = {"attention", "attention-weights"};
+  const std::set<std::string_view> captured = {"attention", "attention-weights", "lens",
+                                               "residual"};
   const std::set<std::string_view> experts = {"expert-caches", "expert-pinning", "expert-tokens",
                                               "experts"};
   const std::pair<const char*, std::vector<std::set<std::string_view>>> models[] = {

@@ -32,6 +32,7 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
   attentionWeights: { layer: [0, 1], head: [0, 1], token: [0, 1] },
   lens: { layer: [0, 'outside', 'none'], token: [0, 1] },
   export: { first_step: [0, 1] },
+  report: { compare: [] }, // another session, in exports.e2e.ts
   generate: {
     model: [DENSE],
     prompt: ['a', 'ä\u0000 \u{1f600}'],
