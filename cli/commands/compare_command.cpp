@@ -357,10 +357,9 @@ int run(const CompareOptions& options) {
 RunVerb add_compare_command(CLI::App& command) {
   auto options = std::make_shared<CompareOptions>();
   add_session_file(command, options->left, "left");
-  add_session_file(
-      command, options->right, "right",
-      "What to compare with: a session file; or, as on the left, a folder or a pattern "
-      "in quotes, to compare two sets of sessions");
+  add_session_file(command, options->right, "right",
+                   "Session file to compare with (.ttrace). A folder or a pattern in quotes, on "
+                   "either side, is a set of sessions");
   const std::map<std::string, Axis> axes = {{"phase", Axis::Phase},
                                             {"component", Axis::Component},
                                             {"layer", Axis::Layer},

@@ -149,8 +149,7 @@ void print(const SetComparison& comparison, const CompareSetsOptions& options) {
   if (comparison.too_few) {
     print_line(
         "These are too few sessions for a verdict: chance alone separates sets of this size. "
-        "Record "
-        "at least 4 of each (tt record --repeat 5).\n");
+        "Record at least 6 of each (tt record --repeat 6).\n");
   }
   if (!comparison.facts.empty()) {
     TextTable table({{"fact"}, {"left"}, {"right"}});

@@ -443,7 +443,7 @@ RunVerb add_record_command(CLI::App& command) {
   add_context_options(command, options->context);
   command.footer(
       "Example: tt record -m model.gguf -p 'Why is the sky blue?' --chat -n 64 -o s.ttrace\n"
-      "tt record -m model.gguf -p 'Why is the sky blue?' --chat -n 64 --repeat 5 -o runs/a");
+      "tt record -m model.gguf -p 'Why is the sky blue?' --chat -n 64 --repeat 6 -o runs/a");
   return [options] { return run(*options); };
 }
 

@@ -26,13 +26,13 @@ class Sets : public testing::Test {
     folder_ = new test::TempFolder;
     const Result a = run_tt(*folder_,
                             "record -p 'Once upon a time' -n 12 -t 1 --ignore-eos --temp 0 "
-                            "--repeat 5 -o a");
+                            "--repeat 6 -o a");
     ASSERT_EQ(a.code, 0) << a.err;
-    EXPECT_EQ(lines_in(a.out) >= 5, true) << "each answer is printed";
+    EXPECT_EQ(lines_in(a.out) >= 6, true) << "each answer is printed";
     const Result b = run_tt(*folder_,
                             "record -p 'Once upon a time, there was a little girl who lived in a "
                             "small house near the forest and' -n 12 -t 1 --ignore-eos --temp 0 "
-                            "--repeat 5 -o b");
+                            "--repeat 6 -o b");
     ASSERT_EQ(b.code, 0) << b.err;
   }
   static void TearDownTestSuite() { delete folder_; }
@@ -52,12 +52,12 @@ TEST_F(Sets, RepeatWritesOneFileForEachRun) {
     names.push_back(entry.path().filename());
   std::ranges::sort(names);
   EXPECT_EQ(names, (std::vector<std::string>{"run-01.ttrace", "run-02.ttrace", "run-03.ttrace",
-                                             "run-04.ttrace", "run-05.ttrace"}));
+                                             "run-04.ttrace", "run-05.ttrace", "run-06.ttrace"}));
   // Each run evaluates the whole prompt.
   const json rows = answer(
       "sql a \"SELECT session, sum(token_count) FROM step WHERE phase = 'prompt' GROUP BY "
       "session\"");
-  ASSERT_EQ(rows["rows"].size(), 5u);
+  ASSERT_EQ(rows["rows"].size(), 6u);
   for (const json& row : rows["rows"]) EXPECT_EQ(row[1], rows["rows"][0][1]);
   const Result again = tt("record -p Once -n 1 --repeat 2 -o a");
   EXPECT_EQ(again.code, 1);
@@ -70,7 +70,7 @@ TEST_F(Sets, SqlReadsAllSessions) {
   for (const std::string files : {"a b", "'*/run-0*.ttrace'", "a/run-02.ttrace b/run-02.ttrace"}) {
     const json all = answer("sql " + files +
                             " 'SELECT session, count(*), sum(size_bytes) FROM access GROUP BY 1'");
-    EXPECT_EQ(all["rows"].size(), files.starts_with("a/") ? 2u : 10u);
+    EXPECT_EQ(all["rows"].size(), files.starts_with("a/") ? 2u : 12u);
     // Two files called run-02: their names have the folder.
     const auto row = std::ranges::find_if(
         all["rows"], [](const json& of) { return of[0].get<std::string>() == "a/run-02"; });
@@ -80,7 +80,7 @@ TEST_F(Sets, SqlReadsAllSessions) {
   }
   EXPECT_EQ(answer("sql a 'SELECT DISTINCT session FROM token ORDER BY 1'")["rows"][4][0],
             "run-05");
-  EXPECT_EQ(tt("sql a --csv 'SELECT count(*) FROM session'").out, "count(*)\n5\n");
+  EXPECT_EQ(tt("sql a --csv 'SELECT count(*) FROM session'").out, "count(*)\n6\n");
 }
 
 TEST_F(Sets, SqlSaysWhatIsWrong) {
@@ -107,7 +107,7 @@ TEST_F(Sets, ExportWritesADataset) {
   std::size_t sessions = 0;
   for (const auto& entry : std::filesystem::directory_iterator(*folder_ / "lake"))
     sessions += entry.path().filename().string().starts_with("session=");
-  EXPECT_EQ(sessions, 10u);
+  EXPECT_EQ(sessions, 12u);
   const Result one_file = tt("export a -o all.csv");
   EXPECT_EQ(one_file.code, 1);
   EXPECT_TRUE(one_file.err.contains("--part-rows")) << one_file.err;
@@ -115,7 +115,7 @@ TEST_F(Sets, ExportWritesADataset) {
 
 TEST_F(Sets, CompareFindsWhatDiffersAndNothingElse) {
   const json different = answer("compare a b");
-  EXPECT_EQ(different["left_sessions"], 5);
+  EXPECT_EQ(different["left_sessions"], 6);
   const auto named = [](const json& list, const std::string& name) {
     for (const json& row : list)
       if (row["name"] == name) return row;
