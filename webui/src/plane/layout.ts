@@ -56,11 +56,10 @@ const TITLE = 17; // above each of several tracks
 const TICKS = 32;
 const TEXTS = 65; // names of narrow columns, rotated
 export const MARGIN = 122;
-const MAX_COLUMN = 110;
+const MAX_COLUMN = 26;
 const MAX_WIDE_COLUMN = 220; // of an x axis with names
-const MAX_ROW = 80;
+const MAX_ROW = 46;
 export const MIN_TEXT_COLUMN = 13; // minimum column width for text
-export const WIDE_COLUMN = 60; // from this width on, names are not rotated
 
 export interface Axes {
   readonly x: Axis;
@@ -179,13 +178,9 @@ function gutterOf({ title = '', y }: Axes['tracks'][number], pitch: number): num
 
 function bottomOf(axis: Axis, column: number): number {
   if (axis.kind === 'one') return 10;
-  return hasNames(axis, column) && column < WIDE_COLUMN ? TEXTS : TICKS;
+  if (axis.kind === 'count') return axis.textOf && column >= MIN_TEXT_COLUMN ? TEXTS : TICKS;
+  return axis.kind === 'rows' && column < 60 ? TEXTS : TICKS;
 }
-
-// Whether each column has its name, and not numbers at some of them.
-export const hasNames = (axis: Axis, column: number): boolean =>
-  axis.kind === 'rows' ||
-  (axis.kind === 'count' && axis.textOf !== undefined && column >= MIN_TEXT_COLUMN);
 
 export const xOf = ({ plot, x }: PlaneLayout, at: number): number =>
   plot.x + ((at - x.from) * plot.w) / spanOf(x);

@@ -11,9 +11,7 @@ import {
   type Section,
 } from './axis';
 import {
-  hasNames,
   MIN_TEXT_COLUMN,
-  WIDE_COLUMN,
   ROOM,
   nameColumns,
   xOf,
@@ -122,10 +120,9 @@ export function paintLabels(ctx: Ctx, layout: PlaneLayout, axis: Axis, theme: Pl
   if (axis.kind === 'one') return;
   ctx.font = `11px ${theme.sans}`;
   ctx.fillStyle = theme.dim;
-  if (hasNames(axis, column)) {
-    if (axis.kind === 'count') ctx.font = `11px ${theme.mono}`;
-    ctx.textBaseline = 'top';
-    ctx.textAlign = 'center';
+  const isText = axis.kind === 'count' && axis.textOf && column >= MIN_TEXT_COLUMN;
+  if (isText || (axis.kind === 'rows' && column < 60)) {
+    if (isText) ctx.font = `11px ${theme.mono}`;
     const every = Math.max(1, Math.ceil(MIN_TEXT_COLUMN / column));
     const first = Math.max(axis.whole.from, Math.floor(x.from));
     for (
@@ -134,13 +131,22 @@ export function paintLabels(ctx: Ctx, layout: PlaneLayout, axis: Axis, theme: Pl
       unit += every
     ) {
       const text = axis.textOf?.(unit) ?? axis.names[unit - axis.whole.from] ?? '';
-      const at = xOf(layout, unit + 0.5);
-      if (column >= WIDE_COLUMN) ctx.fillText(fitted(ctx, text, column - 4), at, box.y + 9);
-      else rotated(ctx, text.length > 9 ? `${text.slice(0, 8)}…` : text, at, box.y + 9);
+      rotated(
+        ctx,
+        text.length > 9 ? `${text.slice(0, 8)}…` : text,
+        xOf(layout, unit + 0.5),
+        box.y + 9,
+      );
     }
     return;
   }
   ctx.textBaseline = 'top';
+  if (axis.kind === 'rows') {
+    ctx.textAlign = 'center';
+    for (const label of rowLabels(axis, x, box.w, 60))
+      ctx.fillText(fitted(ctx, label.text, column - 4), xOf(layout, label.from + 0.5), box.y + 9);
+    return;
+  }
   for (const label of ticks(axis, x, box.w, axis.kind === 'count' ? 56 : 80)) {
     const at = xOf(layout, (label.from + label.to) / 2);
     ctx.fillRect(Math.round(at), box.y + 2, 1, 4);

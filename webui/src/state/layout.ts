@@ -53,7 +53,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
       0.7,
       split(
         'column',
-        0.62,
+        0.54,
         dock('map', 'graph', 'analytics', 'compare', 'sql'),
         dock('table', 'budget'),
       ),

@@ -49,25 +49,6 @@ describe.each(SIZES)('at %o', (size) => {
     },
   );
 
-  it('the columns of a short run fill the map', async () => {
-    const { page } = fixture;
-    await page.setViewportSize(size);
-    await fixture.recorded(8);
-    // Coloured pixels; the text and the bars are grey.
-    const share = (): Promise<number> =>
-      page.locator('.plane-base').evaluate((canvas) => {
-        const { width, height } = canvas as HTMLCanvasElement;
-        const data = (canvas as HTMLCanvasElement).getContext('2d')?.getImageData(0, 0, width, height).data ?? []; // prettier-ignore
-        let coloured = 0;
-        for (let i = 0; i < data.length; i += 4) {
-          const rgb = [data[i] ?? 0, data[i + 1] ?? 0, data[i + 2] ?? 0];
-          if (Math.max(...rgb) - Math.min(...rgb) >= 60) coloured += 1;
-        }
-        return coloured / devicePixelRatio ** 2 / (innerWidth * innerHeight);
-      });
-    await expect.poll(share).toBeGreaterThan(0.08);
-  });
-
   it('forced colours keep selection, tabs, legends and bars', async () => {
     const { page } = fixture;
     await page.setViewportSize(size);
