@@ -102,17 +102,6 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
         )}
         {of === 'sessions' && other !== null && (
           <IconButton
-            icon="download"
-            label="Report on both sessions"
-            hint="HTML; other formats: Save session as"
-            onClick={() => {
-              const request = reportOf(session.id, 'html', other);
-              void store.saves.save('Report', `${session.id}-compared.html`, request);
-            }}
-          />
-        )}
-        {of === 'sessions' && other !== null && (
-          <IconButton
             icon="close"
             label="End the comparison with the session"
             hint="Esc"
@@ -242,6 +231,19 @@ function Found(props: FoundProps) {
   );
   return (
     <div class="analytics-grid compare">
+      {facts && other !== null && (
+        <div class="compare-report">
+          <IconButton
+            icon="download"
+            label="Report on both sessions"
+            hint="HTML; other formats: Save session as"
+            onClick={() => {
+              const request = reportOf(session.id, 'html', other);
+              void store.saves.save('Report', `${session.id}-compared.html`, request);
+            }}
+          />
+        </div>
+      )}
       {facts && <Head resource={facts} />}
       <Pair {...props} />
       {facts && <Facts store={store} resource={facts} />}
