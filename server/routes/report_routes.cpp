@@ -233,8 +233,7 @@ void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache
     const std::string& id = request.path_params.at("id");
     std::optional<std::string> other;
     if (request.has_param("compare")) other = request.get_param_value("compare");
-    constexpr std::size_t kMaxId = 200;
-    if (other && other->size() > kMaxId) {
+    if (other && other->size() > 200) {
       return respond(response, Problem{ErrorCode::BadRequest,
                                        "compare: an id has at most 200 characters."});
     }
