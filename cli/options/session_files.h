@@ -20,7 +20,7 @@ struct SessionFiles {
 // Adds a required positional argument: files, folders, patterns.
 CLI::Option* add_session_files(CLI::App& command, std::vector<std::string>& arguments);
 
-// A folder stands for the *.ttrace files in it, a pattern ('runs/*.ttrace') for those that match.
+// Expands a folder to its *.ttrace files, and a pattern ('runs/*.ttrace') to the files that match.
 // Errors: a folder without sessions, a pattern that matches nothing. The files are not opened.
 std::expected<SessionFiles, TraceError> session_files(const std::vector<std::string>& arguments);
 
