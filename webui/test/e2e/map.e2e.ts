@@ -9,7 +9,8 @@ import { levelOf, scaleOf } from '../../src/plane/scale';
 import { mapPanel } from './map_panel';
 import { PageFixture } from './page_fixture';
 
-const fixture = PageFixture.use();
+// A run of the default context ends within a second on a fast machine, before the tests have looked at it.
+const fixture = PageFixture.use(() => Promise.resolve(['-c', '32768']));
 const { map, input, tip, crumbs, preset, heatmap, pixels, settled, columnOf } = mapPanel(fixture);
 
 describe('the picture', () => {
