@@ -9,7 +9,7 @@ import type { LayerSubgraph, Op } from '../../src/net/types';
 import { proxyLive, type Message } from './live_proxy';
 import { PageFixture } from './page_fixture';
 
-const fixture = PageFixture.use(() => Promise.resolve(['-c', '8192']));
+const fixture = PageFixture.use(() => Promise.resolve(['-c', '65536']));
 const canvas = () => fixture.page.getByRole('application', { name: /^Layer \d+: / });
 const title = () => fixture.inspector.locator('.inspection h2').innerText();
 
@@ -283,7 +283,7 @@ describe('the graph of a running step', () => {
         };
       } else pass(message);
     };
-    await fixture.runText('Once upon a time there was a little frog. '.repeat(130), 5000);
+    await fixture.runText('Once upon a time there was a little frog. '.repeat(130), 60_000);
     await fixture.tab('Graph').click();
     await page.locator('.graph[data-drawn="0"]').waitFor();
     await expect.poll(() => held.length).toBeGreaterThan(0);
