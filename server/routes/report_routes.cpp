@@ -234,8 +234,8 @@ void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache
     std::optional<std::string> other;
     if (request.has_param("compare")) other = request.get_param_value("compare");
     if (other && other->size() > 200) {
-      return respond(response, Problem{ErrorCode::BadRequest,
-                                       "compare: an id has at most 200 characters."});
+      return respond(response,
+                     Problem{ErrorCode::BadRequest, "compare: an id has at most 200 characters."});
     }
     QueryQueue::Subject subject = query_subject(sessions, id, Work::AllSteps);
     if (other) subject = both(subject, query_subject(sessions, *other, Work::AllSteps));

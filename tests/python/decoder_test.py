@@ -16,7 +16,7 @@ from tensor_trace.decoder.sql import TemporaryTables
 from tensor_trace.decoder.tables import Decoder
 from tensor_trace.extension import Extension
 from tensor_trace.schema import TABLES
-from tensor_trace.session import _concatenated
+from tensor_trace.frames import concatenated
 
 
 def values(column: pd.Series) -> list:
@@ -50,8 +50,8 @@ class DecoderTest(unittest.TestCase):
             decoder, extension = Decoder(path), Extension(path, sessions.EXTENSION)
             for table in TABLES:
                 with self.subTest(kind=kind, table=table):
-                    got = _concatenated(table, None, decoder.frames(table, None))
-                    wanted = _concatenated(table, None, extension.frames(table, None))
+                    got = concatenated(table, None, decoder.frames(table, None))
+                    wanted = concatenated(table, None, extension.frames(table, None))
                     self.assertEqual(differences(got, wanted), [])
                     self.assertEqual(
                         got.dtypes.astype(str).to_dict(), wanted.dtypes.astype(str).to_dict()
@@ -89,7 +89,7 @@ class DecoderTest(unittest.TestCase):
         for table in ("access", "op", "step", "expert"):
             columns = ["step", "phase"]
             parts = [list(of.frames(table, columns, 2, 4)) for of in (decoder, extension)]
-            got, wanted = (_concatenated(table, columns, part) for part in parts)
+            got, wanted = (concatenated(table, columns, part) for part in parts)
             self.assertEqual(differences(got, wanted), [])
             self.assertEqual(sorted(got.step.unique()), [2, 3])
 
@@ -103,7 +103,7 @@ class DecoderTest(unittest.TestCase):
                 parquet = sessions.folder() / "rows.parquet"
                 sessions.run("export", path, "-q", "--force", "-o", parquet, "--per-token")
                 decoder, wanted = Decoder(path), pd.read_parquet(parquet)
-                got = _concatenated("access", None, decoder.accesses(None, per_token=True))
+                got = concatenated("access", None, decoder.accesses(None, per_token=True))
                 self.assertEqual(differences(got[columns], wanted), [])
                 shares = got.size_bytes / got.token_count
                 self.assertAlmostEqual(shares.sum(), wanted.size_bytes.sum(), 3)
@@ -114,8 +114,8 @@ class DecoderTest(unittest.TestCase):
         for shape in ("small", "moe", "t5", "deepseek-like"):
             path = sessions.session(shape, tokens=6 if shape in ("small", "moe") else 3)
             decoder = Decoder(path)
-            plain = _concatenated("access", None, decoder.accesses(None))
-            heads = _concatenated("access", None, decoder.accesses(None, per_head=True))
+            plain = concatenated("access", None, decoder.accesses(None))
+            heads = concatenated("access", None, decoder.accesses(None, per_head=True))
             key = ["step", "access"]
             for name in ("size_bytes", "self_ns"):
                 sums = [of.groupby(key)[name].sum() for of in (plain, heads)]

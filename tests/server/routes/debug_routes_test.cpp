@@ -72,7 +72,8 @@ TEST_F(DebugRoutes, AStoppedRequestIsReadChangedAndGoesOn) {
   EXPECT_NEAR(values["statistics"]["norm"].get<double>(), std::sqrt(squares),
               1e-5 * std::sqrt(squares));
 
-  // The live protocol tells another client the place of the stop, and null when the request goes on.
+  // The live protocol tells another client the place of the stop, and null when the request goes
+  // on.
   const auto told = [&](const json& expected) {
     for (;;) {
       const json event = live.read_event();

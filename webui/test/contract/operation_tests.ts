@@ -49,10 +49,7 @@ const NOT_JSON = ['', '{', '{"title":1,}', '{}{}', '\ufeff{}', '[1', '"', '{"a":
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** Sends requests and validates responses. A test reports all of its violations at its end. */
-export function prober(
-  judge: ContractValidator,
-  url: (operation: Operation) => string,
-): Probe {
+export function prober(judge: ContractValidator, url: (operation: Operation) => string): Probe {
   const failures: string[] = [];
   afterEach(() => {
     const found = failures.splice(0);
@@ -60,7 +57,8 @@ export function prober(
   });
   return async (operation, sent, expected, elsewhere) => {
     const method = sent.method ?? operation.method;
-    const ask = (): Promise<HttpResponse> => sendRequest(elsewhere ?? url(operation), { ...sent, method });
+    const ask = (): Promise<HttpResponse> =>
+      sendRequest(elsewhere ?? url(operation), { ...sent, method });
     let answer = await ask();
     // A busy server, of which every client asks again.
     for (let i = 0; answer.status === 503 && !expected.includes(503) && i < 30; ++i) {
