@@ -88,6 +88,8 @@ TEST(ShellExamples, DocumentedCommandsSucceed) {
   };
   ASSERT_EQ(shell("tt record -q -p Once -n 4 -t 1 --ignore-eos -o s.ttrace\n"
                   "cp s.ttrace session.ttrace\ncp s.ttrace dense.ttrace\n"
+                  "mkdir -p runs/4-threads runs/8-threads\n"
+                  "for to in runs runs/4-threads runs/8-threads; do cp s.ttrace $to; done\n"
                   "tt export s.ttrace -o s.ndjson\ntt model moe -o moe.gguf\n"
                   "tt record -q -m moe.gguf -p Once -n 4 -t 1 --ignore-eos -o moe.ttrace\n"
                   "tt model small --layers 1 -q -o model.gguf\n"

@@ -231,7 +231,7 @@ function Found(props: FoundProps) {
   );
   return (
     <div class="analytics-grid compare">
-      {facts && other !== null && (
+      {facts && (
         <div class="compare-report">
           <IconButton
             icon="download"
