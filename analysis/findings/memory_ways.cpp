@@ -13,9 +13,8 @@ constexpr double kAsFast = 0.02;
 
 WaySpeed way_speed(double rate, double plain) {
   if (rate <= 0 || plain <= 0) return WaySpeed::Unknown;
-  return rate<(1 - kAsFast) * plain ? WaySpeed::Slower : rate>(1 + kAsFast) * plain
-             ? WaySpeed::Faster
-             : WaySpeed::AsFast;
+  if (rate < (1 - kAsFast) * plain) return WaySpeed::Slower;
+  return rate > (1 + kAsFast) * plain ? WaySpeed::Faster : WaySpeed::AsFast;
 }
 
 std::size_t fastest_way(std::span<const double> rates) {
