@@ -12,6 +12,7 @@
 #include "tests/server/live/live_client.h"
 #include "tests/server/support/http_client.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/wait.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt::test {
@@ -32,8 +33,12 @@ Bystander::Bystander(RunningServer& server, std::filesystem::path data, std::str
   hear(first_session_);
   EXPECT_FALSE(first_text_.empty());
   longest_pause_ = {};
-  first_bytes_ = bytes_of(file_of(first_session_));
-  EXPECT_FALSE(first_bytes_.empty());
+  // A session that was read while it ended leaves WAL mode a moment later; byte 18 of the header of
+  // an SQLite file says 2 until then.
+  EXPECT_TRUE(wait_until([&] {
+    first_bytes_ = bytes_of(file_of(first_session_));
+    return first_bytes_.size() > 18 && first_bytes_[18] == 1;
+  }));
   thread_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested() && !::testing::Test::HasFailure()) {
       const std::string session = generate();
