@@ -8,8 +8,9 @@
 // clients share a thread, and another one measures /health every 20 ms. Clients of a real server
 // compute elsewhere; here they take the processors of the server. So there is a third kind of
 // round: instead of the clients, a thread computes as much as they did. What the server costs is
-// the ratio to these rounds. The heavy queries are asked of a session of --accesses accesses.
-import { execFileSync } from 'node:child_process';
+// the ratio to these rounds. /health is measured beside a server in another process that answers
+// every request at once: what it takes, the machine takes. The heavy queries are asked of a session of --accesses accesses.
+import { execFileSync, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -68,16 +69,31 @@ async function burn({ busy }) {
   parentPort.postMessage({});
 }
 
-async function health({ url }) {
+async function health({ url, bare }) {
   const agent = new Agent({ keepAlive: true });
   const stop = untilMessage();
   const ms = [];
+  const bareMs = [];
   while (!stop.now) {
     ms.push((await request(`${url}/api/v1/health`, agent)).ms);
-    await sleep(20);
+    await sleep(10);
+    bareMs.push((await request(bare, agent)).ms);
+    await sleep(10);
   }
   agent.destroy();
-  parentPort.postMessage({ ms });
+  parentPort.postMessage({ ms, bareMs });
+}
+
+// A process whose server answers every request at once: what the machine itself takes.
+function startBare() {
+  const child = spawn(process.execPath, ['-e', `
+    const server = require('node:http').createServer((_, response) => response.end('{}'));
+    server.listen(0, '127.0.0.1', () => console.log(server.address().port));`], { stdio: ['ignore', 'pipe', 'inherit'] });
+  return new Promise((resolve) =>
+    child.stdout.once('data', (port) =>
+      resolve({ url: `http://127.0.0.1:${String(port).trim()}/`, stop: () => child.kill() }),
+    ),
+  );
 }
 
 function untilMessage() {
@@ -112,6 +128,7 @@ async function main() {
     accesses: 20_000_000, seconds: 120,
   });
   const server = await startOurs(o);
+  const bare = await startBare();
   const body = {
     prompt: 'Once upon a time', max_tokens: o.tokens, temperature: 0, ignore_eos: true,
     reuse_prefix: false,
@@ -126,6 +143,7 @@ async function main() {
   const kinds = ['without', 'with', 'burn'];
   const speeds = Object.fromEntries(kinds.map((kind) => [kind, []]));
   const healthMs = Object.fromEntries(kinds.map((kind) => [kind, []]));
+  const bareMs = Object.fromEntries(kinds.map((kind) => [kind, []]));
   const busy = [];
   const answers = {};
   let ms = [];
@@ -135,10 +153,12 @@ async function main() {
         kind === 'with' ? start('clients', { url: server.url, paths, count: o.clients })
         : kind === 'burn' ? start('burn', { busy: median(busy) })
         : null;
-      const probe = start('health', { url: server.url });
+      const probe = start('health', { url: server.url, bare: bare.url });
       await sleep(500);
       speeds[kind].push((await generate(server.url, body)).tokensPerSecond);
-      healthMs[kind].push(...(await probe.stop()).ms);
+      const probed = await probe.stop();
+      healthMs[kind].push(...probed.ms);
+      bareMs[kind].push(...probed.bareMs);
       if (!load) continue;
       const measured = await load.stop();
       if (kind === 'burn') continue;
@@ -148,12 +168,14 @@ async function main() {
     }
   }
   await server.stop();
+  bare.stop();
   const ratio = (to) => median(speeds.with.map((with_, i) => with_ / speeds[to][i])).toFixed(2);
   const p99 = (list) => quantile(list, 0.99).toFixed(1);
   console.log(`${machine()}; ${o.clients} clients, ${o.rounds} rounds`);
   console.log(`tokens per second: ${median(speeds.without).toFixed(0)} without, ${median(speeds.with).toFixed(0)} with clients: ratio ${ratio('without')} (budget 0.5)`);
   console.log(`the clients computed ${(100 * median(busy)).toFixed(0)} % of the time of a processor; with only that, ${median(speeds.burn).toFixed(0)} tokens per second: ratio ${ratio('burn')}`);
   console.log(`/health: p99 ${p99(healthMs.without)} ms without, ${p99(healthMs.with)} ms with clients, ${p99(healthMs.burn)} ms beside a computing thread (budget 10 ms), ${healthMs.with.length} requests`);
+  console.log(`a server that does nothing else: p99 ${kinds.map((kind) => p99(bareMs[kind])).join(', ')} ms`);
   console.log(`answers to the clients: ${JSON.stringify(answers)}, median ${median(ms).toFixed(0)} ms, p99 ${p99(ms)} ms`);
   if (o.accesses > 0) await heavy(o);
 }
