@@ -76,6 +76,13 @@ constexpr std::array kTopicEvidence = {
              .rest = "reuse",
              .sql = "SELECT tensor_name, max(tensor_bytes) FROM tensor WHERE view_of IS NULL GROUP "
                     "BY tensor_name"},
+    Evidence{.topic = FindingTopic::Values,
+             .view = EvidenceView::Table,
+             .shows = "ops of the step",
+             .rows = "ops",
+             .rest = "steps/{step}/ops",
+             .sql = "SELECT step, op, operation_type, tensor_name, output_nan, output_inf FROM op "
+                    "WHERE output_nan > 0 ORDER BY step, op LIMIT 100"},
 };
 constexpr Evidence kExpertEvidence = {
     .topic = FindingTopic::Repeat,
@@ -91,18 +98,19 @@ constexpr Evidence kExpertEvidence = {
 }  // namespace
 
 const char* to_text(FindingTopic topic) {
-  static constexpr std::array kWords = {"recording", "machine", "bytes", "speed",
-                                        "order",     "repeat",  "waits", "memory"};
+  static constexpr std::array kWords = {"recording", "machine", "bytes",  "speed", "order",
+                                        "repeat",    "waits",   "memory", "values"};
   return name_of(kWords, topic);
 }
 
 const char* to_text(FindingKind kind) {
   static constexpr std::array kWords = {
-      "damaged_file",    "reused_prefix",  "repeated_prompt", "load_warning",
-      "machine_verdict", "left_out_steps", "token_bytes",     "mapped_share",
-      "speed_limit",     "prompt_speed",   "first_token",     "generation_speed",
-      "evaluation_time", "read_in_order",  "same_weights",    "pattern_prediction",
-      "disk_waits",      "enough_memory",  "weights_fit",     "memory_budget"};
+      "damaged_file",       "reused_prefix",   "repeated_prompt", "load_warning",
+      "altered_values",     "machine_verdict", "left_out_steps",  "token_bytes",
+      "mapped_share",       "speed_limit",     "prompt_speed",    "first_token",
+      "generation_speed",   "evaluation_time", "read_in_order",   "same_weights",
+      "pattern_prediction", "disk_waits",      "enough_memory",   "weights_fit",
+      "memory_budget",      "not_a_number"};
   return name_of(kWords, kind);
 }
 

@@ -22,7 +22,8 @@ enum class FindingTopic : std::uint8_t {
   Order,
   Repeat,
   Waits,
-  Memory
+  Memory,
+  Values
 };
 const char* to_text(FindingTopic);
 
@@ -32,6 +33,7 @@ enum class FindingKind : std::uint8_t {
   ReusedPrefix,
   RepeatedPrompt,
   LoadWarning,
+  AlteredValues,
   MachineVerdict,
   LeftOutSteps,
   TokenBytes,
@@ -48,6 +50,7 @@ enum class FindingKind : std::uint8_t {
   EnoughMemory,
   WeightsFit,
   MemoryBudget,
+  NotANumber,
 };
 const char* to_text(FindingKind);
 
@@ -159,7 +162,7 @@ struct Evidence {
   const char* filter = "";   // of the page
   bool generated = false;    // of the generated tokens, if there are some
   bool undisturbed = false;  // of the clean steps, if the machine disturbed the session
-  const char* rest = "";     // below /api/v1/sessions/{id}/
+  const char* rest = "";     // below /api/v1/sessions/{id}/; "{step}": the figure of this name
   const char* sql = "";
 };
 // `has_experts`: of the model.

@@ -293,6 +293,7 @@ std::expected<SessionFigures, TraceError> gather_session_figures(const SessionIn
     if (const auto caches = gather_caches(index, *graph, data, keep_going); !caches)
       return std::unexpected(caches.error());
   }
+  if (!got(first_invalid_value(reader, keep_going), data.invalid)) return stop();
   progress("comparing tokens");
   auto sequence = gather_reads(reader, data, keep_going);
   if (!sequence) return std::unexpected(sequence.error());

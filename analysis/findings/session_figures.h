@@ -14,6 +14,7 @@
 #include "analysis/index/session_index.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/token_speed.h"
+#include "analysis/values/first_invalid.h"
 #include "analysis/weights/pattern.h"
 #include "analysis/weights/pin_plan.h"
 #include "analysis/weights/reuse.h"
@@ -82,6 +83,7 @@ struct SessionFigures {
   ReadOrder read_order;             // of reads of the mapped model files, with the default gap
   std::vector<DeviceTime> devices;  // most time first
   ModelMemory memory;
+  std::optional<InvalidValue> invalid;  // level VERBOSE
 };
 
 // Progress callback: called with the name of each stage, such as "replaying reads". A stage

@@ -119,6 +119,39 @@ void find_warning(const SessionFigures& f, std::vector<Finding>& out) {
   out.push_back(std::move(found));
 }
 
+// Each change that was made at a stop is a fact: altered.0, altered.1...
+void find_changes(const SessionFigures& f, std::vector<Finding>& out) {
+  std::uint64_t count = 0;
+  while (!f.info.fact(std::format("altered.{}", count)).empty()) ++count;
+  if (count == 0) return;
+  Finding found{.topic = FindingTopic::Recording,
+                .kind = FindingKind::AlteredValues,
+                .role = FindingRole::Warning};
+  found.figures.add("changes", Count, static_cast<double>(count))
+      .add("first", std::string(f.info.fact("altered.0")));
+  out.push_back(std::move(found));
+}
+
+void find_invalid(const SessionFigures& f, std::vector<Finding>& out) {
+  if (!f.invalid) return;
+  const InvalidValue& at = *f.invalid;
+  Finding found{.topic = FindingTopic::Values,
+                .kind = FindingKind::NotANumber,
+                .role = FindingRole::Warning,
+                .basis = all_steps(f)};
+  found.figures.add("step", Count, at.step.v)
+      .add("first_op", Count, at.first.v)
+      .add("op", Count, at.op.v)
+      .add("operation_type", at.op_name)
+      .add("output", at.tensor);
+  if (at.layer != kNoLayer) found.figures.add("layer", Count, at.layer.v);
+  found.figures.add("nan", Count, static_cast<double>(at.nan))
+      .add("inf", Count, static_cast<double>(at.inf))
+      .add("values", Count, static_cast<double>(at.values));
+  if (!at.weights.empty()) found.figures.add("weights", join(at.weights));
+  out.push_back(std::move(found));
+}
+
 void find_conditions(const SessionFigures& f, std::vector<Finding>& out) {
   const SessionConditions& conditions = f.conditions;
   if (!conditions.text.empty()) {
@@ -686,6 +719,8 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
 std::vector<Finding> session_findings(const SessionFigures& figures) {
   std::vector<Finding> findings;
   find_damage(figures, findings);
+  find_changes(figures, findings);
+  find_invalid(figures, findings);
   find_limit(figures, findings);
   find_speeds(figures, findings);
   find_repeated_prompt(figures, findings);

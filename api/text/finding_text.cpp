@@ -501,6 +501,26 @@ AdviceText words_of(const Advice& advice) {
   return {};
 }
 
+std::string not_a_number_text(const Figures& f) {
+  const bool is_nan = f.number_or("nan", 0) > 0;
+  const auto first = count(f, "first_op"), op = count(f, "op");
+  std::string text = std::format(
+      "The first invalid number of the run is in {} (op {}, {}{}) in step {}: {} of {} are {}.",
+      f.word("output"), op, f.word("operation_type"),
+      f.number("layer") ? std::format(" of layer {}", count(f, "layer")) : std::string(),
+      count(f, "step"), count(f, is_nan ? "nan" : "inf"), counted(count(f, "values"), "value"),
+      is_nan ? "NaN" : "infinite");
+  if (first < op)
+    text += std::format(
+        " It was made by one of the ops {} to {}: tt debug with \"break if nan\" says "
+        "by which.",
+        first, op);
+  if (!f.word("weights").empty())
+    text += std::format(" They read {}: tt weights says whether a weight has invalid numbers.",
+                        f.word("weights"));
+  return text;
+}
+
 }  // namespace
 
 std::string finding_text(const Finding& finding) {
@@ -519,6 +539,14 @@ std::string finding_text(const Finding& finding) {
       return repeated_prompt_text(f);
     case FindingKind::LoadWarning:
       return std::format("Warning of the load: {}", f.word("warning"));
+    case FindingKind::AlteredValues:
+      return std::format(
+          "Values were changed while it ran, so the text is not that of the model "
+          "alone: {} ({}{}).",
+          counted(count(f, "changes"), "change"), f.word("first"),
+          count(f, "changes") > 1 ? "; the facts of the session list all" : "");
+    case FindingKind::NotANumber:
+      return not_a_number_text(f);
     case FindingKind::MachineVerdict:
       return machine_text(finding);
     case FindingKind::LeftOutSteps:

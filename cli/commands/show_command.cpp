@@ -239,15 +239,6 @@ void print_templates(const std::vector<TemplateRow>& rows) {
   templates.print();
 }
 
-// The changes that were made while it ran (tt debug).
-std::string altered_text(const SessionInfo& info) {
-  std::uint64_t count = 0;
-  while (!info.fact(std::format("altered.{}", count)).empty()) ++count;
-  if (count == 0) return {};
-  return std::format("{}: {}{}", counted(count, "change"), info.fact("altered.0"),
-                     count > 1 ? "; ... (--facts lists all)" : "");
-}
-
 void print_session(const SessionSummary& summary, bool with_facts) {
   const SessionInfo& info = summary.overview.info;
   const auto line = [](const char* name, const std::string& value) {
@@ -276,7 +267,6 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   line("disk", disk_text(summary.conditions.disk));
   line("budget", memory_budget_text(info));
   line("reused", reused_text(info));
-  line("altered", altered_text(info));
   line("context", context_text(info));
   line("loaded", load_text(info));
   line("warning", std::string(info.fact("load.warning")));

@@ -75,7 +75,8 @@ TEST_F(DebugCommand, RecordsChangesAndMarksTheSession) {
   EXPECT_TRUE(facts.contains("l_out-0: zero [*, 3] (")) << facts;
   EXPECT_TRUE(facts.contains("request.breakpoints.0"));
   const Result shown = run_tt(folder_, "show s.ttrace");
-  EXPECT_TRUE(has(shown, "altered    2 changes: step 0, op ")) << shown.out;
+  EXPECT_TRUE(has(shown, "Values were changed while it ran, ")) << shown.out;
+  EXPECT_TRUE(has(shown, "2 changes (step 0, op ")) << shown.out;
   EXPECT_EQ(run_tt(folder_, "parse s.ttrace --validate").code, 0);
 }
 

@@ -289,9 +289,11 @@ std::expected<std::int32_t, SampleError> GenerationRun::sample(TokenSampler& sam
 void GenerationRun::stop_on_sampler(const SampleError& error) {
   switch (error.kind) {
     case SampleError::Kind::InvalidLogits:
+      result_.invalid_logits = true;
       return fail(
           "The model computed an invalid number (NaN or infinity). Its file is probably damaged: "
-          "download or convert it again.");
+          "download or convert it again. Recorded at level verbose, the session says where "
+          "the first one appeared.");
     case SampleError::Kind::Grammar:
       return stop_on_grammar(error.grammar);
     case SampleError::Kind::Complete:

@@ -160,7 +160,8 @@ std::string try_model(const ModelOptions& model, const ContextOptions& context,
   request.level = Level::Off;
   IgnoreOutput ignore;
   const GenerationResult result = engine.generate(request, nullptr, ignore);
-  if (result.reason != StopReason::Error) return {kUsable};
+  // A model that computes NaN can be run, to see where it comes from: each run says so.
+  if (result.reason != StopReason::Error || result.invalid_logits) return {kUsable};
   return kUnusable +
          std::format("{}: the model cannot be evaluated. {}", model.path.string(), result.error);
 }

@@ -101,7 +101,8 @@ struct CachedTokens {
 
 struct GenerationResult {
   StopReason reason = StopReason::None;
-  std::string error;  // with Error: what is wrong and what to do
+  std::string error;            // with Error: what is wrong and what to do
+  bool invalid_logits = false;  // the error: a logit is NaN or infinity
   std::string text;
   std::uint32_t prompt_tokens = 0, reused_tokens = 0, generated = 0;
   std::uint32_t seed = 0;   // seed used

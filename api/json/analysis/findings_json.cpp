@@ -1,5 +1,9 @@
 #include "api/json/analysis/findings_json.h"
 
+#include <cstdint>
+#include <format>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -20,7 +24,12 @@ Json figures_json(const Figures& figures) {
   return all;
 }
 
-Json evidence_json(const Evidence& evidence) {
+Json evidence_json(const Evidence& evidence, const Figures& figures) {
+  const std::optional<double> step = figures.number("step");
+  std::string rest = evidence.rest;
+  constexpr std::string_view kStep = "{step}";
+  if (const auto at = rest.find(kStep); at != std::string::npos)
+    rest.replace(at, kStep.size(), std::format("{}", step.value_or(0)));
   const auto or_null = [](std::string_view text) { return text.empty() ? Json() : Json(text); };
   return {{"view", to_text(evidence.view)},
           {"shows", evidence.shows},
@@ -30,7 +39,8 @@ Json evidence_json(const Evidence& evidence) {
           {"filter", evidence.filter},
           {"generated", evidence.generated},
           {"undisturbed", evidence.undisturbed},
-          {"rest", evidence.rest},
+          {"step", step ? Json(static_cast<std::uint64_t>(*step)) : Json()},
+          {"rest", rest},
           {"sql", evidence.sql}};
 }
 
@@ -44,16 +54,17 @@ Json findings_json(std::span<const Finding> findings, std::span<const Advice> ad
         {{"name", figure.name}, {"value", figure.value}, {"topic", to_text(figure.topic)}});
   for (const Finding& finding : findings) {
     const FindingBasis& basis = finding.basis;
-    all.push_back({{"topic", to_text(finding.topic)},
-                   {"kind", to_text(finding.kind)},
-                   {"role", to_text(finding.role)},
-                   {"text", finding_text(finding)},
-                   {"figures", figures_json(finding.figures)},
-                   {"basis",
-                    {{"phase", basis.phase ? Json(to_text(*basis.phase)) : Json()},
-                     {"steps", basis.steps},
-                     {"clean_only", basis.clean_only}}},
-                   {"evidence", evidence_json(evidence_of(finding.topic, has_experts))}});
+    all.push_back(
+        {{"topic", to_text(finding.topic)},
+         {"kind", to_text(finding.kind)},
+         {"role", to_text(finding.role)},
+         {"text", finding_text(finding)},
+         {"figures", figures_json(finding.figures)},
+         {"basis",
+          {{"phase", basis.phase ? Json(to_text(*basis.phase)) : Json()},
+           {"steps", basis.steps},
+           {"clean_only", basis.clean_only}}},
+         {"evidence", evidence_json(evidence_of(finding.topic, has_experts), finding.figures)}});
   }
   for (const Advice& one : advice) {
     AdviceText words = advice_text(one);

@@ -22,7 +22,8 @@ export interface Answer {
 }
 
 // What a sentence of the summary is about.
-export type Topic = 'machine' | 'bytes' | 'speed' | 'order' | 'repeat' | 'waits' | 'memory';
+export type Topic =
+  'machine' | 'bytes' | 'speed' | 'order' | 'repeat' | 'waits' | 'memory' | 'values';
 
 // The totals of the session, with the columns that answer at the left end.
 export const totalsBy = (by: string, ...columns: readonly string[]): string =>

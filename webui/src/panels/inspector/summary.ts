@@ -25,7 +25,7 @@ const PANELS = { table: 'table', map: 'map', memory_budget: 'budget' } as const;
 
 // The view of the page that shows the evidence.
 export function answerOf(topic: FindingTopic, evidence: Evidence): Answer {
-  const { view, shows, value, filter, generated, undisturbed } = evidence;
+  const { view, shows, value, filter, generated, undisturbed, step } = evidence;
   return {
     panel: PANELS[view],
     topic: topic === 'recording' ? null : (topic satisfies Topic),
@@ -33,6 +33,7 @@ export function answerOf(topic: FindingTopic, evidence: Evidence): Answer {
     ...(view === 'memory_budget' ? {} : { options: optionsOf(evidence) }),
     ...(view === 'table' && value !== null ? { sort: `-${value}` } : {}),
     ...(filter === '' ? {} : { filter }),
+    ...(step === null ? {} : { step }),
     ...(generated ? { generated } : {}),
     ...(undisturbed ? { times: undisturbed } : {}),
   };
