@@ -26,6 +26,7 @@
 #include "analysis/report/comparison.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/weight_residency.h"
+#include "analysis/values/channels.h"
 #include "analysis/values/logit_lens.h"
 #include "analysis/values/residual_stream.h"
 #include "analysis/weights/compression.h"
@@ -427,6 +428,26 @@ Analysis residual_row() {
       });
 }
 
+Analysis channels_row() {
+  return on_session(
+      {.name = "channels",
+       .path = "channels",
+       .summary = "What captured outputs are like over all their tokens: range, norm, kurtosis, "
+                  "histogram of magnitudes, and the channels that stand out",
+       .answer = "One page of outputs, one row for all outputs of a name",
+       .cost = Cost::AllSteps,
+       .needs = "total",
+       .missing = [](const SessionInfo&) { return std::string(kNoCapturedOutput); }},
+      Parameters<ChannelsQuery>()
+          .layer("layer", "only of this layer; outside (alias none): outside the layers",
+                 &ChannelsQuery::layer)
+          .text("output", "only of this name, such as l_out-3", &ChannelsQuery::output)
+          .page(&ChannelsQuery::page),
+      [](const SessionReader& reader, const ChannelsQuery& query, const ContinueCheck& keep_going) {
+        return output_channels(reader, query, keep_going);
+      });
+}
+
 // --- weights
 
 Analysis compression_row() {
@@ -779,6 +800,7 @@ std::vector<Analysis> all_rows() {
       pattern_row(),
       residency_row(),
       residual_row(),
+      channels_row(),
       reuse_row(),
       sequentiality_row(),
       totals_row(),

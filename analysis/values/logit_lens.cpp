@@ -10,8 +10,8 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/common/session_layers.h"
-#include "analysis/common/walk_steps.h"
 #include "analysis/fields/fields.h"
+#include "analysis/values/walk_values.h"
 
 namespace tt {
 
@@ -90,23 +90,9 @@ std::expected<Page<LensRow>, TraceError> logit_lens(const SessionReader& reader,
     row->layer = layer;
     page.rows.push_back(*std::move(row));
   };
-  const auto walked = walk_steps(
-      reader, kAllRows, keep_going, [&](const Step& step) -> std::expected<void, TraceError> {
-        std::expected<void, TraceError> done;
-        const auto read = reader.for_each_values(step.id, 1, [&](const StepValues& of) {
-          if (std::ranges::none_of(
-                  of.outputs, [](const OutputValues& values) { return values.of == kLensValues; }))
-            return true;
-          const auto graph = reader.graph(step.graph);
-          if (!graph) {
-            done = std::unexpected(graph.error());
-            return false;
-          }
-          for (const OutputValues& values : of.outputs)
-            add(step, values, (*graph)->op(values.op).layer);
-          return true;
-        });
-        return read ? done : read;
+  const auto walked = walk_values(
+      reader, keep_going, [&](const GraphTemplate& graph, const Step& step, const StepValues& of) {
+        for (const OutputValues& values : of.outputs) add(step, values, graph.op(values.op).layer);
       });
   if (!walked) return std::unexpected(walked.error());
   return page;

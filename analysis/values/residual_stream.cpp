@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "analysis/common/walk_steps.h"
 #include "analysis/fields/fields.h"
+#include "analysis/values/walk_values.h"
 
 namespace tt {
 
@@ -130,20 +130,9 @@ std::expected<ResidualTable, TraceError> residual_stream(const SessionReader& re
       add_layer(means[layer], before, streams);
     }
   };
-  const auto walked = walk_steps(
-      reader, kAllRows, keep_going, [&](const Step& step) -> std::expected<void, TraceError> {
-        std::expected<void, TraceError> done;
-        const auto read = reader.for_each_values(step.id, 1, [&](const StepValues& of) {
-          if (of.outputs.empty()) return true;
-          const auto graph = reader.graph(step.graph);
-          if (graph)
-            add_step(**graph, of);
-          else
-            done = std::unexpected(graph.error());
-          return graph.has_value();
-        });
-        return read ? done : read;
-      });
+  const auto walked = walk_values(
+      reader, keep_going,
+      [&](const GraphTemplate& graph, const Step&, const StepValues& of) { add_step(graph, of); });
   if (!walked) return std::unexpected(walked.error());
   ResidualTable table;
   for (const auto& [layer, of] : means)

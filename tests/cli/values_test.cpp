@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/cli/tt_program.h"
+#include "tests/support/command_output.h"
 
 namespace tt {
 namespace {
@@ -36,6 +37,47 @@ class ValuesCommand : public ::testing::Test {
   }
   const test::TempFolder folder_;
 };
+
+// Figures of numpy, over the tokens of all steps.
+TEST_F(ValuesCommand, ChannelsAreThoseOfNumpy) {
+  std::string files;
+  for (int step = 0; step < 3; ++step) {
+    const std::string file = std::format("l{}.npy", step);
+    ASSERT_EQ(
+        run_tt(folder_, std::format("values a.ttrace --op l_out-1 --step {} --npy {}", step, file))
+            .code,
+        0);
+    files += " " + file;
+  }
+  const json numpy = json::parse(
+      test::command_output(std::format("cd '{}' && python3 {}{}", folder_.path().string(),
+                                       source_path("tests/cli/channels.py"), files)));
+  const json page = run_json(folder_, "analyze channels a.ttrace output=l_out-1 --json");
+  ASSERT_EQ(page["total"], 1U) << page;
+  const json& ours = page["rows"][0];
+  EXPECT_EQ(ours["layer"], 1);
+  for (const auto& [name, theirs] : numpy.items()) {
+    SCOPED_TRACE(name);
+    if (theirs.is_number_float()) {
+      EXPECT_NEAR(ours[name].get<double>(), theirs.get<double>(),
+                  1e-9 * std::abs(theirs.get<double>()) + 1e-12);
+    } else if (name == "top") {
+      ASSERT_EQ(ours[name].size(), theirs.size());
+      for (std::size_t i = 0; i < theirs.size(); ++i) {
+        EXPECT_EQ(ours[name][i]["channel"], theirs[i]["channel"]);
+        for (const char* figure : {"mean", "max", "share"})
+          EXPECT_NEAR(ours[name][i][figure].get<double>(), theirs[i][figure].get<double>(), 1e-9);
+      }
+    } else {
+      EXPECT_EQ(ours[name], theirs);
+    }
+  }
+  const json layer = run_json(folder_, "analyze channels a.ttrace layer=2 --json");
+  EXPECT_EQ(layer["total"], 1U);
+  const Result none = run_tt(folder_, "analyze channels a.ttrace output=l_out-3");
+  EXPECT_NE(none.code, 0);
+  EXPECT_TRUE(none.err.contains("no captured output of this name")) << none.err;
+}
 
 TEST_F(ValuesCommand, ListsPrintsAndExportsTheSameValues) {
   const json all = run_json(folder_, "values a.ttrace");

@@ -301,7 +301,7 @@ TEST_P(SameAnswers, NameWhatIsNotThere) {
 // fails with it.
 TEST(Analyses, SayThatAQuestionDoesNotApply) {
   // Nothing is captured.
-  const std::set<std::string_view> captured = {"attention", "attention-weights", "lens",
+  const std::set<std::string_view> captured = {"attention", "attention-weights", "channels", "lens",
                                                "residual"};
   const std::set<std::string_view> experts = {"expert-caches", "expert-pinning", "expert-tokens",
                                               "experts"};

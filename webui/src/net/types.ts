@@ -442,6 +442,15 @@ export type ResidualLayer = Schemas['ResidualLayer'];
 export const residual = object<{ readonly layers: readonly ResidualLayer[] }>({
   layers: list(object<ResidualLayer>({ tokens: num })),
 });
+export type OutputChannels = Schemas['OutputChannels'];
+export const channels = object<{ readonly rows: readonly OutputChannels[] }>({
+  rows: list(
+    object<OutputChannels>({
+      output: str,
+      top: list(object<OutputChannels['top'][number]>({ channel: num, share: num })),
+    }),
+  ),
+});
 export type Kv = { readonly total: number; readonly steps: readonly KvStep[] };
 export const kv = object<Kv>({
   total: num,

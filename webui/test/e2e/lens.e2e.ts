@@ -1,7 +1,7 @@
 // What the model would have said after each layer: a run of the page that captures it, in charts whose
 // figures are those of REST, and the text of the answer tinted by them.
 import { describe, expect, it } from 'vitest';
-import type { LensRow, ResidualLayer } from '../../src/net/types';
+import type { LensRow, OutputChannels, ResidualLayer } from '../../src/net/types';
 import { AnalyticsPage } from './analytics_page';
 import { PageFixture } from './page_fixture';
 
@@ -70,6 +70,11 @@ describe('the page of the logit lens', () => {
     const norms = await analytics.csv('residual_norms');
     expect(norms.map((row) => Number(row['stream after the layer']))).toEqual(residual.layers.map(({ norm }) => norm)); // prettier-ignore
     expect(residual.layers.every(({ attention }) => (attention ?? 0) > 0)).toBe(true);
+    const { rows: outputs } = await fixture.get<{ rows: OutputChannels[] }>('channels');
+    const channels = await analytics.csv('residual_channels');
+    expect(channels.map((row) => row.output)).toEqual(outputs.map(({ output }) => output));
+    expect(channels.map((row) => Number(row['share of the largest channel']))).toEqual(outputs.map(({ top }) => top[0]?.share)); // prettier-ignore
+    expect(channels.map((row) => Number(row.kurtosis))).toEqual(outputs.map(({ kurtosis }) => kurtosis)); // prettier-ignore
     const similar = await analytics.csv('residual_similarity');
     expect(similar.map((row) => Number(row.similarity))).toEqual(residual.layers.map((one) => one.similarity)); // prettier-ignore
     // A cell names its token.

@@ -89,6 +89,29 @@ export const residualRequest = (): ChartRequest =>
     ],
   }));
 
+const channelsRequest = (): ChartRequest =>
+  route('channels', { limit: MAX_ROWS }, wire.channels, ({ rows }) => ({
+    key: { name: 'output', of: 'name' },
+    keys: rows.map(({ output }) => output),
+    picks: rows.map(({ layer, output }) =>
+      layer === null ? { of: 'name', name: output } : { of: 'layer', name: String(layer) },
+    ),
+    series: [
+      {
+        name: 'share of the largest channel',
+        unit: 'share',
+        values: rows.map(({ top }) => top[0]?.share ?? null),
+      },
+    ],
+    more: [
+      { name: 'its number', unit: 'count', values: rows.map(({ top }) => top[0]?.channel ?? null) },
+      { name: 'its maximum', unit: 'number', values: rows.map(({ top }) => top[0]?.max ?? null) },
+      { name: 'channels', unit: 'count', values: rows.map((one) => one.channels) },
+      { name: 'kurtosis', unit: 'number', values: rows.map(({ kurtosis }) => kurtosis) },
+      { name: 'norm', unit: 'number', values: rows.map(({ norm }) => norm) },
+    ],
+  }));
+
 export const LENS: readonly ChartSpec[] = [
   {
     id: 'lens_likely',
@@ -165,5 +188,18 @@ export const LENS: readonly ChartSpec[] = [
       })),
     honours: 'nothing',
     empty: 'The stream before the layers was not captured.',
+  },
+  {
+    id: 'residual_channels',
+    page: 'lens',
+    wide: true,
+    only: 'residual',
+    title: 'Channels that stand out',
+    counts:
+      'Of each captured output, the share of the sum of its squares that its largest channel has, over all captured tokens. The table has its number, its largest absolute value and the kurtosis of the output: far above 3, a few values are far larger than the rest, which makes them hard to quantize.',
+    kinds: ['bar', 'line'],
+    request: channelsRequest,
+    honours: 'nothing',
+    empty: 'No output was captured.',
   },
 ];
