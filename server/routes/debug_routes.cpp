@@ -77,9 +77,12 @@ void respond_values(const Request& request, const Debugger& debugger, Response& 
   if (!indices) return respond(response, indices.error());
   auto selection = indices->empty() ? Selection{} : Selection::parse(*indices);
   if (!selection) return respond(response, Problem{ErrorCode::BadRequest, selection.error()});
+  const auto limit = number_parameter(request, "limit", kMaxReadElements);
+  if (!limit) return respond(response, limit.error());
   if (!debugger.stop()) return respond(response, not_stopped());
-  const auto read = debugger.read(*tensor, *selection);
+  auto read = debugger.read(*tensor, *selection);
   if (!read) return respond(response, Problem{ErrorCode::BadRequest, read.error()});
+  if (*limit && **limit < read->values.size()) read->values.resize(**limit);
   respond(response, to_json(*read));
 }
 

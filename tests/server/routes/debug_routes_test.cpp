@@ -67,6 +67,10 @@ TEST_F(DebugRoutes, AStoppedRequestIsReadChangedAndGoesOn) {
       << place;
   const json values = server_.get(debug_path(id) + "/values").body;
   EXPECT_EQ(values["values"].get<std::vector<float>>(), recorded);
+  const json first = server_.get(debug_path(id) + "/values?limit=3").body;
+  EXPECT_EQ(first["values"].get<std::vector<float>>(),
+            std::vector<float>(recorded.begin(), recorded.begin() + 3));
+  EXPECT_EQ(first["statistics"], values["statistics"]) << "of all elements";
   double squares = 0;
   for (const float value : recorded) squares += double{value} * double{value};
   EXPECT_NEAR(values["statistics"]["norm"].get<double>(), std::sqrt(squares),
