@@ -16,6 +16,13 @@ export interface Column<Row> {
   readonly tone?: (row: Row) => string; // value of data-tone, for CSS
 }
 
+// Marks at the left edge of the rows.
+export interface Gutter<Row> {
+  readonly mark: (row: Row) => string; // value of data-mark, for CSS
+  readonly press: (row: Row) => void;
+  readonly hint: string; // tooltip
+}
+
 export interface Sort {
   readonly key: string;
   readonly descending: boolean;

@@ -1,6 +1,6 @@
 // The rows of a table that are in the document: those in view. A line that leaves the view at one end
 // enters it at the other, and one that stays is not changed unless what it shows did.
-import type { Column } from './column';
+import type { Column, Gutter } from './column';
 import { element } from './element';
 import { ROW } from './row_scroll';
 import type { Rows } from './rows';
@@ -13,6 +13,7 @@ export interface RowRange {
 export interface LineContent<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: Rows<Row>;
+  readonly gutter: Gutter<Row> | undefined;
   readonly selected: RowRange | null;
   readonly all: boolean; // all rows may have changed
 }
@@ -77,7 +78,7 @@ export class Lines<Row> {
   }
 
   private paintLine(slot: number, index: number, content: LineContent<Row>): void {
-    const { columns, rows, selected } = content;
+    const { columns, rows, gutter, selected } = content;
     const row = rows.at(index);
     const line = (this.lines[slot] ??= this.newLine(columns));
     const isSelected = selected !== null && index >= selected.from && index < selected.to;
@@ -96,6 +97,10 @@ export class Lines<Row> {
     line.element.setAttribute('aria-selected', String(isSelected));
     if (isBusy) line.element.setAttribute('aria-busy', 'true');
     else line.element.removeAttribute('aria-busy');
+    if (gutter) {
+      line.element.dataset.mark = row === undefined ? '' : gutter.mark(row);
+      line.element.title = gutter.hint;
+    }
     Object.assign(line, { index, row, isSelected });
     columns.forEach((column, i) => {
       const cell = line.element.children[i];

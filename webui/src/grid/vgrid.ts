@@ -2,7 +2,7 @@
 // updates the DOM directly, without JSX, because it follows a running model. The rows are in a box that
 // sticks to the top. This is what its parts (headings, column widths, scrolling, lines) have in common,
 // the keyboard and the selection.
-import type { Column, Sort } from './column';
+import type { Column, Gutter, Sort } from './column';
 import { ColumnWidths } from './column_widths';
 import { element } from './element';
 import { Headings, type HeadingEvents } from './headings';
@@ -22,8 +22,10 @@ export interface GridContent<Row> {
   readonly rows: Rows<Row>;
   readonly sort: Sort | null;
   readonly active: number | null;
+  readonly gutter?: Gutter<Row>;
 }
 
+const GUTTER = 18; // pixels, as in debug.css
 const SAMPLE = 60; // rows that are measured besides those in view
 
 let grids = 0;
@@ -56,6 +58,7 @@ export class VGrid<Row> {
     this.scroll = new RowScroll(host, () => this.content.rows.count);
     this.lines = new Lines(`grid${grids}-`);
     host.classList.add('vgrid');
+    if (content.gutter) host.dataset.gutter = '';
     host.tabIndex = 0;
     host.setAttribute('role', 'grid');
     host.setAttribute('aria-multiselectable', 'true');
@@ -187,19 +190,20 @@ export class VGrid<Row> {
 
   // Lines that stay in view are moved with the whole view, unless `all` rows may have changed.
   private paint(all = false): void {
-    const { columns, rows } = this.content;
+    const { columns, rows, gutter } = this.content;
     const { scroll, lines } = this;
-    const width = `${Math.max(this.widths.least, this.width)}px`;
+    const least = this.widths.least + (gutter ? GUTTER : 0);
+    const width = `${Math.max(least, this.width)}px`;
     for (const { style } of [this.headings.element, lines.element])
       if (style.width !== width) style.width = width;
-    const more = this.widths.least > this.left + this.width + 1 ? 'right' : '';
+    const more = least > this.left + this.width + 1 ? 'right' : '';
     if (this.host.dataset.more !== more) this.host.dataset.more = more;
     scroll.clamp();
     const first = Math.floor(scroll.top);
     // One more than has room, so that the number does not depend on the fraction of the first row.
     const last = Math.min(rows.count, first + Math.ceil(scroll.visible) + 1);
     rows.need?.(first, last);
-    lines.paint({ columns, rows, selected: this.selected(), all }, first, last, scroll.top);
+    lines.paint({ columns, rows, gutter, selected: this.selected(), all }, first, last, scroll.top);
     const shown = this.active !== null && this.active >= first && this.active < last;
     const id = shown ? lines.idOf(this.active ?? 0) : null;
     if (id === this.host.getAttribute('aria-activedescendant')) return;
@@ -218,6 +222,11 @@ export class VGrid<Row> {
   private readonly click = (event: MouseEvent): void => {
     const index = this.indexOf(event);
     if (index === null) return;
+    const row = this.content.rows.at(index);
+    if (this.content.gutter && row !== undefined && isInGutter(event)) {
+      this.content.gutter.press(row);
+      return;
+    }
     // A selection of text is not a click on the row.
     if (getSelection()?.type === 'Range' && event.detail < 2 && !event.shiftKey) return;
     this.activate(index, event.shiftKey, 'click');
@@ -273,3 +282,7 @@ export class VGrid<Row> {
     this.activate(index, event.shiftKey, 'key');
   };
 }
+
+// Beside the cells.
+const isInGutter = ({ target, offsetX }: MouseEvent): boolean =>
+  target instanceof Element && target.classList.contains('vgrid-row') && offsetX < GUTTER;

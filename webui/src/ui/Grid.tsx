@@ -1,7 +1,7 @@
 // VGrid as a component: created once, then updated with show().
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { arrayRows, type Rows } from '../grid/rows';
-import { sortText, type Column, type Sort } from '../grid/column';
+import { sortText, type Column, type Gutter, type Sort } from '../grid/column';
 import { VGrid } from '../grid/vgrid';
 
 export interface GridProps<Row> {
@@ -11,6 +11,7 @@ export interface GridProps<Row> {
   readonly version?: number; // changes when `rows` changed in place
   readonly sort: Sort | null;
   readonly active: number | null;
+  readonly gutter?: Gutter<Row>; // there always or never; its marks change with `version`
   readonly onSort: (key: string) => void;
   readonly onActivate: (row: Row, by: 'click' | 'key', index: number) => void;
   readonly onMove?: (key: string, before: string | null) => void;
