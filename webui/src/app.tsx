@@ -3,6 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { commandFor, isTyping } from './commands/keys';
 import { commandsOf } from './commands/table';
 import type { Panel } from './panels/panel';
+import { DebugBar } from './shell/DebugBar';
 import { Dock } from './shell/Dock';
 import { DropTarget } from './shell/DropTarget';
 import { PlaybackBar } from './shell/PlaybackBar';
@@ -37,6 +38,7 @@ export function App({ store, panels }: { store: Store; panels: readonly Panel[] 
       <TopBar store={store} />
       <OfflineNotice store={store} />
       <Strip store={store} />
+      <DebugBar store={store} />
       <Page store={store} panels={panels} />
       <PlaybackBar store={store} />
       <StatusLine store={store} />

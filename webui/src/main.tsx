@@ -10,6 +10,7 @@ import './css/sessions.css';
 import './css/map.css';
 import './css/strip.css';
 import './css/playback.css';
+import './css/debug.css';
 import './css/graph.css';
 import './css/budget.css';
 import './css/table.css';

@@ -9,6 +9,7 @@ import { titleOf } from '../state/session_list';
 import { copyText } from '../ui/clipboard';
 import type { Command } from './command';
 import { questionCommands } from './questions';
+import { debugCommands } from './debug';
 import { exportCommands, viewCommands } from './views';
 
 export function commandsOf(store: Store, panels: readonly Panel[]): readonly Command[] {
@@ -21,6 +22,7 @@ export function commandsOf(store: Store, panels: readonly Panel[]): readonly Com
     ...playCommands(store),
     ...zoomCommands(store),
     ...runCommands(store),
+    ...debugCommands(store),
     ...sessionCommands(store),
     ...exportCommands(store),
     ...panels.flatMap((panel) => panel.commands?.(store) ?? []),

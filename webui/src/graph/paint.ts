@@ -11,7 +11,8 @@ export interface GraphMarks {
   readonly times: Float64Array; // ns, by item; 0: unknown
   readonly selected: ReadonlySet<number>;
   readonly focused: number | null; // keyboard focus
-  readonly running: ReadonlySet<number>; // the op that the model runs now
+  readonly running: ReadonlySet<number>; // the op that the model runs now, or at which it is stopped
+  readonly breakpoints: ReadonlyMap<number, 'on' | 'off'>; // by item
   readonly heat: readonly (HeatColour | null)[] | null; // by item; null: no heat
   readonly hidden: ReadonlySet<Category>;
   readonly found: ReadonlySet<number> | null; // search results, other items are dimmed; null: no search
@@ -24,6 +25,7 @@ export interface GraphPalette {
   readonly accent: string;
   readonly edge: string;
   readonly bar: string;
+  readonly breakpoint: string;
   readonly line: Readonly<Record<Category, string>>;
   readonly back: Readonly<Record<Category, string>>;
   readonly sans: string;
@@ -53,6 +55,7 @@ export function graphPalette(element: Element): GraphPalette {
     accent: of('--accent'),
     edge: of('--g-edge'),
     bar: of('--warn'),
+    breakpoint: of('--bad'),
     line: each(''),
     back: each('-back'),
     sans: of('--sans'),
@@ -206,11 +209,31 @@ function paintItem(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle):
     ring(ctx, x, y, w, h, palette.bar, 4 / Math.max(scale, 0.4));
   }
   if (marks.selected.has(i)) ring(ctx, x, y, w, h, palette.accent, 2.5 / Math.max(scale, 0.5));
+  const breakpoint = marks.breakpoints.get(i);
+  if (breakpoint) paintBreakpoint(ctx, x, y, breakpoint, palette, scale);
   if (marks.focused === i) {
     ctx.setLineDash([3, 2]);
     ring(ctx, x, y, w, h, palette.text, 1.5 / Math.max(scale, 0.5));
     ctx.setLineDash([]);
   }
+}
+
+// A dot at the upper left corner; of one that is off, a ring.
+function paintBreakpoint(
+  ctx: Ctx,
+  x: number,
+  y: number,
+  state: 'on' | 'off',
+  palette: GraphPalette,
+  scale: number,
+): void {
+  ctx.beginPath();
+  ctx.arc(x, y, Math.max(6, 4 / scale), 0, 2 * Math.PI);
+  ctx.fillStyle = state === 'on' ? palette.breakpoint : palette.panel;
+  ctx.fill();
+  ctx.strokeStyle = state === 'on' ? palette.panel : palette.breakpoint;
+  ctx.lineWidth = 1.5 / Math.max(scale, 0.6);
+  ctx.stroke();
 }
 
 // The item under the pointer and its edges, over the graph.

@@ -45,6 +45,12 @@ export function createApi(whileBusy: WhileBusy) {
     memoryPlan: (model: string) => get(`models/${id(model)}/memory/plan`, wire.memoryPlan),
     generate: (body: wire.GenerateRequest) => call('POST', 'generate', wire.run, { body }),
     run: (session: string) => get(`generate/${id(session)}`, wire.run),
+    debug: (session: string) => get(`generate/${id(session)}/debug`, wire.debugState),
+    debugCommand: (session: string, body: wire.DebugCommand) =>
+      call('POST', `generate/${id(session)}/debug`, wire.debugState, { body }),
+    // Of an output or a source of the op at which the run is stopped.
+    debugValues: (session: string, query: wire.DebugQuery, signal?: AbortSignal) =>
+      get(`generate/${id(session)}/debug/values`, wire.debugValues, { query, signal }),
     cancel: (session: string) => call('DELETE', `generate/${id(session)}`, wire.run),
     sessions: (query: wire.SessionQuery, signal?: AbortSignal) =>
       get('sessions', wire.sessions, { query, signal }),

@@ -1,5 +1,5 @@
 // The messages of /api/v1/live (api/live.md) and their checks.
-import { count, num, object, optional, str, type Check } from './check';
+import { count, nullable, num, object, optional, str, type Check } from './check';
 import { runState, stepSummary, token, type RunState, type StepSummary, type Token } from './types';
 
 export type LiveKind = 'token' | 'step' | 'op' | 'progress';
@@ -38,6 +38,7 @@ export type LiveEvent =
       readonly state: RunState;
       readonly position?: number;
       readonly error?: string | null;
+      readonly stopped?: string | null; // where; null: it goes on; absent: it has never stopped
     } & SessionMessage)
   | ({
       readonly type: 'progress';
@@ -76,6 +77,7 @@ const liveState = object<Event<'state'>>({
   session: str,
   state: runState,
   position: optional(num),
+  stopped: optional(nullable(str)),
 });
 // The session of a server that was killed: its run counts as failed.
 const recoveredAsFailed = (v: unknown): object => {

@@ -17,6 +17,12 @@ export type Message = Schemas['Message'];
 export type GenerateRequest = Schemas['GenerateRequest'];
 export type Run = Schemas['Generation'];
 export type RunState = Run['state'];
+export type DebugState = Schemas['DebugState'];
+export type DebugStop = Schemas['DebugStop'];
+export type DebugPlace = Schemas['DebugPlace'];
+export type DebugValues = Schemas['DebugValues'];
+export type DebugQuery = NonNullable<operations['debugValues']['parameters']['query']>;
+export type DebugCommand = Schemas['DebugCommand'];
 export type Session = Schemas['Session'];
 export type SessionState = Schemas['SessionState'];
 export type Token = Schemas['Token'];
@@ -172,6 +178,34 @@ export const memoryPlan = object<MemoryPlan>({
 
 export const runState = oneOf('queued', 'running', 'done', 'cancelled', 'failed');
 export const run = object<Run>({ id: str, state: runState });
+
+const debugPlace = object<DebugPlace>({
+  step: count,
+  first_token: count,
+  tokens: count,
+  op: count,
+  layer_id: nullable(count),
+  operation_type: str,
+  tensor_name: str,
+});
+const debugStop = object<DebugStop>({
+  number: num,
+  place: debugPlace,
+  before: bool,
+  breakpoints: list(num),
+  tensors: list(object({ label: str, name: str, type: str, shape: list(num), unreadable: nullable(str) })), // prettier-ignore
+});
+export const debugState = object<DebugState>({
+  stop: nullable(debugStop),
+  time_left_ms: nullable(num),
+  breakpoints: list(object({ number: num, text: str, hits: num })),
+  changes: list(object({ place: debugPlace, text: str, elements: num })),
+});
+export const debugValues = object<DebugValues>({
+  shape: list(num),
+  statistics: object<DebugValues['statistics']>({ elements: num, nan: num, inf: num }),
+  values: list((v, path) => (typeof v === 'string' ? str(v, path) : num(v, path))),
+});
 
 export const session = object<Session>({ id: str, state: str, start_utc_ns: num, file_bytes: num });
 export const sessions = object<{ total: number; sessions: readonly Session[] }>({

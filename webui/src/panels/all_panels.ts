@@ -95,4 +95,12 @@ export const PANELS: readonly Panel[] = [
       'Questions that no view answers: SQL over the steps, ops, accesses and experts of the session, with examples; a click on a cell selects it in every view.',
     body: lazy(async () => (await import('./sql/SqlPanel')).SqlPanel),
   },
+  {
+    id: 'debug',
+    title: 'Debugger',
+    needs: 'nothing',
+    about:
+      'Stops a run at ops, as a debugger stops a program: the values of the op where it is stopped, and what if they were others.',
+    body: lazy(async () => (await import('./debug/DebugPanel')).DebugPanel),
+  },
 ];

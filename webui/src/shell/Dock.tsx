@@ -298,6 +298,14 @@ function NoStepYet({ store, session }: { store: Store; session: OpenSession }) {
   if ((run?.generated ?? 0) > 1) {
     return <Empty>No step has arrived yet. Runs of level off are not recorded.</Empty>;
   }
+  if (store.debug.stop.value) {
+    return (
+      <Empty>
+        The run is stopped in its first step. The step is shown here when it has ended; the debugger
+        has its values.
+      </Empty>
+    );
+  }
   if (flight) return <FirstStep store={store} session={session} flight={flight} run={run} />;
   return run?.state === 'queued' ? (
     <Loading>

@@ -3,7 +3,7 @@
 // reload keeps it, and never in the URL.
 import { computed, signal, type ReadonlySignal, type Signal } from '@preact/signals';
 import { isNotFound, errorText, type Api } from '../net/api';
-import type { Message, Model, Run, Session } from '../net/types';
+import type { GenerateRequest, Message, Model, Run, Session } from '../net/types';
 import { isActive } from './open_session';
 import {
   emptyDraft,
@@ -37,13 +37,17 @@ const emptyChat: ChatState = { draft: emptyDraft, mode: null, turns: [] };
 const KEY = 'tensor-trace.chat';
 const POLL_MS = 1000;
 
+export type DebugOptions = Pick<GenerateRequest, 'breakpoints' | 'stop_at_first_op' | 'hold_ms'>;
+
 interface Parts {
   readonly api: Pick<Api, 'generate' | 'run'>;
   readonly model: ReadonlySignal<Model | null>;
   readonly hasSeveralModels: () => boolean; // several models: the request must name one
   readonly settings: ReadonlySignal<Settings>;
-  readonly open: (run: Run) => void;
-  readonly rejected: () => void; // the page's model state may be outdated
+  readonly breakpoints: () => DebugOptions; // of the next run
+  readonly open: (run: Run, request: GenerateRequest) => void;
+  // The page's model state may be outdated, or a breakpoint is wrong.
+  readonly rejected: (detail: string, request: GenerateRequest) => void;
   readonly storage: Pick<Storage, 'getItem' | 'setItem'> | null;
 }
 
@@ -115,14 +119,16 @@ export class Chat {
     this.currentError.value = request.ok ? null : request.error;
     if (!request.ok) return;
     this.busy.value = true;
-    const body = this.parts.hasSeveralModels()
-      ? { ...request.value, model: model.id }
-      : request.value;
+    const body = {
+      ...request.value,
+      ...this.parts.breakpoints(),
+      ...(this.parts.hasSeveralModels() ? { model: model.id } : {}),
+    };
     const answer = await this.parts.api.generate(body);
     this.busy.value = false;
     if (!answer.ok) {
       this.currentError.value = errorText(answer.error);
-      if (answer.error.kind === 'rejected') this.parts.rejected();
+      if (answer.error.kind === 'rejected') this.parts.rejected(answer.error.detail, body);
       return;
     }
     const run = { ...EMPTY_RUN, ...answer.value };
@@ -131,7 +137,7 @@ export class Chat {
       this.update({ turns: [...turns, turn], draft: { ...draft, message: '' } });
       void this.pollRun(run.id);
     }
-    this.parts.open(run);
+    this.parts.open(run, body);
   }
 
   // Stores the result of a finished run.

@@ -101,3 +101,19 @@ export class FollowedSelection {
     return found.kind === 'output' ? selection : found;
   }
 }
+
+// The name of the output of a selected op or node that a run can stop at; null: it computes nothing,
+// or its graph has not arrived.
+export function outputOfSelection(
+  session: OpenSession,
+  selection: Selection | null,
+): string | null {
+  const graph = graphOf(session).state.value.value;
+  if (!graph || selection === null) return null;
+  const node =
+    selection.kind === 'tensor'
+      ? graph.producers.get(graph.tensorOf.get(selection.name) ?? -1)
+      : nodeOf(graph, selection);
+  const isRun = typeof node?.executed_op === 'number';
+  return isRun ? (graph.tensors[node.tensor]?.tensor_name ?? null) : null;
+}

@@ -57,7 +57,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
         dock('map', 'graph', 'analytics', 'compare', 'sql'),
         dock('table', 'budget'),
       ),
-      dock('inspector'),
+      dock('inspector', 'debug'),
     ),
   ),
   watch: split(
@@ -68,7 +68,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
       'row',
       0.68,
       dock('map', 'graph', 'analytics', 'compare', 'sql', 'table', 'budget'),
-      dock('inspector'),
+      dock('inspector', 'debug'),
     ),
   ),
   graph: split(
@@ -80,7 +80,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
       dock('graph', 'map', 'analytics', 'compare', 'sql', 'chat', 'sessions'),
       dock('table', 'budget'),
     ),
-    dock('inspector'),
+    dock('inspector', 'debug'),
   ),
 };
 

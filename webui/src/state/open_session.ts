@@ -224,9 +224,9 @@ export class OpenSession {
         return;
       }
       case 'state': {
-        const { state, position = 0, error = null } = event;
+        const { state, position = 0, error = null, stopped = null } = event;
         const wasActive = this.active.peek();
-        this.changeRun({ state, position, error });
+        this.changeRun({ state, position, error, stopped });
         if (wasActive && !isActive(state)) {
           // Only the run contains the full answer.
           void this.context.api.run(this.id).then((answer) => this.finish(this.applyRun(answer)));

@@ -5,11 +5,12 @@ import type { Api } from '../net/api';
 import type { OpsFrame } from '../net/frames';
 import type { LiveSink, LiveStatus, WatchOptions } from '../net/live';
 import type { LiveEvent, LiveKind } from '../net/live_events';
-import type { Run } from '../net/types';
+import type { DebugPlace, Run } from '../net/types';
 import { themeOf } from '../theme';
 import { LAYOUTS, parseLayout, withTab, type Layout, type LayoutName } from './layout';
 import { Chat, type Turn } from './chat';
 import { Connection } from './connection';
+import { Debug } from './debug';
 import { onlyLayer, parseFilter } from './filter';
 import { FollowedSelection } from './follow_selection';
 import { MemoryBudget } from './memory_budget';
@@ -66,6 +67,7 @@ export class Store implements LiveSink {
   readonly models: Models;
   readonly sessions: SessionList;
   readonly chat: Chat;
+  readonly debug: Debug;
   readonly playback: Playback;
   readonly open: ReadonlySignal<OpenSession | null>;
   readonly now: ReadonlySignal<number>; // ms; for "3 min ago"
@@ -116,21 +118,35 @@ export class Store implements LiveSink {
         return list.is === 'ready' && list.value.models.length > 1;
       },
       settings: this.settings.current,
-      open: (run) => {
+      breakpoints: () => this.debug.options(),
+      open: (run, request) => {
         this.startedRun = run;
+        this.debug.started(run.id, request);
         this.navigation.toSession(run.id);
         void this.sessions.refresh();
       },
-      rejected: () => {
+      rejected: (detail, request) => {
+        this.debug.rejected(detail, request);
         void this.models.watch();
       },
       storage: tab,
+    });
+    this.debug = new Debug({
+      api,
+      open: this.open,
+      toasts: this.toasts,
+      storage: tab,
+      stopped: (place, isFirst) => {
+        this.showPlace(place);
+        if (isFirst) this.reveal('debug');
+      },
     });
   }
 
   start(live: Watcher): void {
     this.live = live;
     this.navigation.start();
+    this.debug.start();
     effect(() => {
       const id = this.navigation.view.value.session;
       untracked(() => {
@@ -295,6 +311,15 @@ export class Store implements LiveSink {
     const isNew = named !== null && named !== onlyLayer(parseFilter(before.filter));
     const layer = isNew && named < this.layers.peek() ? named : before.layer;
     navigation.change({ filter, layer }, how);
+  }
+
+  // Selects the op at which a run is stopped: by its name, because its step is not recorded yet.
+  private showPlace({ layer_id: layer, tensor_name: name }: DebugPlace): void {
+    const before = this.navigation.view.peek();
+    this.navigation.change(
+      { selection: { kind: 'output', of: 'op', name }, layer: layer ?? before.layer },
+      'replace',
+    );
   }
 
   moveLayer(by: 1 | -1, repeated: boolean): void {

@@ -126,7 +126,7 @@ describe('the layout', () => {
       'Sessions',
       'Map,Graph,Analytics,Compare,SQL',
       'Table,Memory budget',
-      'Inspector',
+      'Inspector,Debugger',
     ]);
     await page.keyboard.press('r');
     await expect
@@ -134,7 +134,7 @@ describe('the layout', () => {
       .toEqual([
         'Chat,Sessions',
         'Map,Graph,Analytics,Compare,SQL,Table,Memory budget',
-        'Inspector',
+        'Inspector,Debugger',
       ]);
     await page.keyboard.press('g');
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
@@ -186,7 +186,7 @@ describe('the layout', () => {
         'Map,Analytics,Compare,SQL',
         'Table,Memory budget',
         'Graph',
-        'Inspector',
+        'Inspector,Debugger',
       ]);
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
     await page.getByRole('button', { name: 'Move Graph' }).click();
@@ -198,7 +198,7 @@ describe('the layout', () => {
         'Sessions',
         'Map,Analytics,Compare,SQL,Graph',
         'Table,Memory budget',
-        'Inspector',
+        'Inspector,Debugger',
       ]);
     const bar = page.getByRole('separator', {
       name: 'Height of Map, Analytics, Compare, SQL, Graph',
@@ -227,6 +227,7 @@ describe('a small window', () => {
     'Analytics',
     'Compare',
     'SQL',
+    'Debugger',
   ];
 
   // The controls that are not completely within the width of the window.

@@ -37,6 +37,7 @@ const PANELS = [
   'Analytics',
   'Compare',
   'SQL',
+  'Debugger',
 ];
 
 describe('every panel', () => {

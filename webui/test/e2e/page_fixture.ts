@@ -137,6 +137,9 @@ export class PageFixture {
   expect400(): void {
     this.expectedStatus = '400';
   }
+  expect422(): void {
+    this.expectedStatus = '422';
+  }
 
   // What the test installs in the page cannot be removed: the next test gets a new page.
   spoilPage(): void {

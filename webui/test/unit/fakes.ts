@@ -87,6 +87,7 @@ export const PANELS = new Set([
   'analytics',
   'compare',
   'sql',
+  'debug',
 ]);
 
 export function fakeStore(part: Partial<Api>, browser = new FakeBrowser()): Store {

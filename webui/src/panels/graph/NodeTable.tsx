@@ -7,6 +7,7 @@ import { graphOf, opsOf } from '../../state/per_session';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty } from '../../ui/States';
+import { useGutter } from '../debug/gutter';
 import type { SessionProps } from '../panel';
 import { listAccesses } from './list_accesses';
 import { nodeFilter } from './node_filter';
@@ -26,6 +27,7 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
   const sort = useMemo(() => sortOf(order), [order]);
   const view = usePart(() => navigation.view.value);
   const layers = store.layers.value;
+  const { gutter, version } = useGutter<Row>(store, outputOf);
   const matches = useMemo(() => nodeFilter(view, layers), [view.filter, view.range, layers]);
   const rows = useMemo(() => {
     const times = timesOf(scene, ops?.rows ?? []);
@@ -53,6 +55,8 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
         rows={rows}
         sort={sort}
         active={active < 0 ? null : active}
+        gutter={gutter}
+        version={version}
         onSort={(key) => {
           navigation.setSort(panel, sortText(nextSort(sort, key, ['time', 'size'])));
         }}
@@ -65,6 +69,9 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
     </div>
   );
 }
+
+const outputOf = ({ item: { node } }: Row): string | null =>
+  node.executed_op === null ? null : node.name;
 
 const KEYS: Readonly<Record<string, (row: Row) => number | string>> = {
   order: (row) => row.order,

@@ -12,7 +12,7 @@ import {
 import { groupKey } from '../../graph/whole';
 import { decodeGraph, encodeGraph, type GraphOptions } from '../../graph/graph_options';
 import { heatColours } from '../../graph/heat';
-import { findItems, timesOf, valuesOf, type LaidOutScene } from '../../graph/scene';
+import { findItems, timesOf, valuesOf, type Item, type LaidOutScene } from '../../graph/scene';
 import {
   initialCamera,
   cameraOf,
@@ -111,10 +111,23 @@ export class GraphChart implements Viewport {
   private readonly running = computed(() => {
     const drawn = this.drawn.value;
     const { session } = this.parts;
+    const { stop } = this.parts.store.debug.state.value ?? {};
+    if (drawn && stop) return new Set(itemsWith(drawn, stop.place.tensor_name));
     void session.feed.version.value;
     const { flight } = session.data;
     if (!drawn || !flight || !session.active.value) return NONE;
     return new Set(itemsOf(drawn, { kind: 'op', op: flight.ops }, null));
+  });
+  private readonly breakpoints = computed((): GraphMarks['breakpoints'] => {
+    const { debug } = this.parts.store;
+    const found = new Map<number, 'on' | 'off'>();
+    if (debug.breakpoints.value.length === 0) return found;
+    this.drawn.value?.scene.items.forEach((item, i) => {
+      const output = outputOf(item);
+      const on = output === null ? null : debug.breakpointOf(output);
+      if (on !== null) found.set(i, on ? 'on' : 'off');
+    });
+    return found;
   });
   private readonly hidden = computed(() => new Set(this.options.value.hide));
 
@@ -221,6 +234,16 @@ export class GraphChart implements Viewport {
     return true;
   }
 
+  // Sets or removes a breakpoint at the op of a node.
+  toggleBreakpoint(item: number | null): void {
+    const chosen = item === null ? undefined : this.drawn.peek()?.scene.items[item];
+    const output = chosen ? outputOf(chosen) : null;
+    if (output === null) return;
+    const { store, announcement } = this.parts;
+    store.debug.toggleAt(output);
+    announcement.value = `Breakpoint at ${output} ${store.debug.breakpointOf(output) === null ? 'removed' : 'set'}`;
+  }
+
   toggleFocused(): boolean {
     return this.toggle(this.focused.peek());
   }
@@ -245,6 +268,7 @@ export class GraphChart implements Viewport {
       times: this.times.peek(),
       selected: this.selected.peek(),
       running: this.running.peek(),
+      breakpoints: this.breakpoints.peek(),
       heat: this.heat.peek(),
       hidden: this.hidden.peek(),
       focused: this.focused.peek(),
@@ -326,6 +350,7 @@ export class GraphChart implements Viewport {
         void [this.box.value, this.drawn.value, this.focused.value];
         void [this.times.value, this.selected.value, this.hits.value];
         void [this.heat.value, this.running.value, this.hidden.value];
+        void this.breakpoints.value;
         void [store.navigation.view.value, store.theme.value];
         cancelAnimationFrame(this.frame);
         this.frame = requestAnimationFrame(() => {
@@ -459,6 +484,13 @@ export function itemsOf(
       return [];
   }
 }
+
+// The name of the output of a node that a run can stop at; null: it computes nothing.
+const outputOf = ({ node, group }: Item): string | null =>
+  group || node.executed_op === null ? null : node.name;
+
+const itemsWith = ({ scene }: LaidOutScene, output: string): readonly number[] =>
+  scene.items.flatMap((item, i) => (outputOf(item) === output ? [i] : []));
 
 const firstComputed = ({ scene }: LaidOutScene): number =>
   Math.max(

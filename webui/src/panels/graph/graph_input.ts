@@ -1,5 +1,6 @@
 // Pointer and keyboard input of the layer graph. The wheel zooms, dragging pans, a click selects,
-// a double click opens a box of the model or fits the graph; arrow keys follow the edges.
+// a double click opens a box of the model or fits the graph, a right click sets or removes a
+// breakpoint; arrow keys follow the edges.
 import { panCamera, zoomCamera, type Camera } from '../../graph/view';
 import type { GraphChart } from './graph_chart';
 
@@ -49,6 +50,17 @@ export function listenToGraph(canvas: HTMLCanvasElement, chart: GraphChart): () 
       chart.hover(null, 0, 0);
     });
   }
+  on(
+    'contextmenu',
+    (event) => {
+      const item = chart.hitAt(event.offsetX, event.offsetY);
+      if (item === null) return;
+      event.preventDefault();
+      chart.select(item);
+      chart.toggleBreakpoint(item);
+    },
+    false,
+  );
   on('dblclick', ({ offsetX, offsetY }) => {
     const item = chart.hitAt(offsetX, offsetY);
     if (item === null) chart.fit();

@@ -5,7 +5,8 @@ import type { Access, Op } from '../../net/types';
 import { accessesOf, graphOf, opsOf } from '../../state/per_session';
 import type { Selection } from '../../state/selection';
 import type { Store } from '../../state/store';
-import { useExact, useResource } from '../../ui/hooks';
+import { outputOfSelection } from '../../state/follow_selection';
+import { useExact, usePart, useResource } from '../../ui/hooks';
 import { Failed, Loading } from '../../ui/States';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
 import { InspectionView, NotFound, type DetailsProps } from './InspectionView';
@@ -59,9 +60,36 @@ export function OpDetails({
       session={session}
       what={inspectOp(op, graph.value, rows, byIndex)}
     >
+      <BreakHere store={store} session={session} selection={selection} />
       {accesses.error && <Failed what="The accesses cannot be shown." error={accesses.error} />}
       {rows && <Accesses store={store} rows={rows} />}
     </InspectionView>
+  );
+}
+
+// Sets or removes a breakpoint at the op.
+function BreakHere({ store, session, selection }: DetailsProps & { selection: Selection }) {
+  const output = usePart(() => outputOfSelection(session, selection));
+  const isSet = usePart(() => output !== null && store.debug.breakpointOf(output) !== null);
+  if (output === null) return null;
+  return (
+    <p class="break-here">
+      <button
+        type="button"
+        class="small"
+        aria-pressed={isSet}
+        title={
+          isSet
+            ? 'Remove the breakpoint (B)'
+            : 'The next run stops when it has computed this output (B)'
+        }
+        onClick={() => {
+          store.debug.toggleAt(output);
+        }}
+      >
+        Breakpoint
+      </button>
+    </p>
   );
 }
 
@@ -113,7 +141,9 @@ export function GraphDetails({
         store={store}
         session={session}
         what={inspectNode(node, graph.value, byIndex, about)}
-      />
+      >
+        <BreakHere store={store} session={session} selection={selection} />
+      </InspectionView>
     );
   }
   const tensor = tensors[graph.value.tensorOf.get(selection.name) ?? -1];

@@ -4,6 +4,7 @@ import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Loading } from '../../ui/States';
 import { SessionChoice } from '../compare/SessionChoice';
 import type { SessionProps } from '../panel';
+import { Altered } from './Altered';
 import { Comparison } from './Comparison';
 import { ExpertDetails } from './ExpertDetails';
 import { GraphDetails, OpDetails, OutputDetails } from './GraphDetails';
@@ -14,6 +15,7 @@ import { Summary } from './Summary';
 export function Inspector(props: SessionProps) {
   return (
     <div class="inspector" tabIndex={0} role="group" aria-label="Details">
+      <Altered store={props.store} session={props.session} />
       <Summary store={props.store} session={props.session} />
       <Details {...props} />
     </div>

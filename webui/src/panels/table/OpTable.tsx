@@ -17,6 +17,7 @@ import { copyFromRows, sortedRows, sqlColumns } from './body';
 import { opColumns } from './columns';
 import { Note } from './Note';
 import { OutsideRange, useOutside } from './OutsideRange';
+import { useGutter } from '../debug/gutter';
 import { chosenColumns, movedColumn } from './table_options';
 import { copySelected, pin, type TableProps } from './table_actions';
 
@@ -28,7 +29,9 @@ export function OpTable(props: TableProps) {
   const order = usePart(() => navigation.view.value.sorts[panel] ?? 'op');
   const chosen = usePart(() => executedOp(session, store.navigation.view.value.selection));
   const grid = useRef<VGrid<Op>>(null);
+  const { gutter, version } = useGutter<Op>(store, outputOf);
   const all = ops.value?.rows;
+  const isStopped = usePart(() => Boolean(store.debug.state.value?.stop));
   const sort = useMemo(() => sortOf(order), [order]);
   const columns = useMemo(() => opColumns(all ?? []), [all]);
   const shown = useMemo(
@@ -88,7 +91,9 @@ export function OpTable(props: TableProps) {
           rows={rows}
           sort={sort}
           active={active < 0 ? null : active}
-          revealActive={!session.active.value}
+          gutter={gutter}
+          version={version}
+          revealActive={!session.active.value || isStopped}
           onSort={(key) => {
             const greatest = columns.filter((one) => one.greatestFirst).map((one) => one.key);
             navigation.setSort(panel, sortText(nextSort(sort, key, greatest)));
@@ -112,6 +117,8 @@ export function OpTable(props: TableProps) {
     </>
   );
 }
+
+const outputOf = (op: Op): string => op.tensor_name;
 
 const placeOf = ({ op_layer_id: layer, timestamp_ns: begin, duration_ns: ns }: Op): OpPlace => ({
   layer,

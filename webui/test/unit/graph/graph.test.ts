@@ -199,7 +199,15 @@ describe('what is painted', () => {
       CATEGORIES.map(({ category }) => [category, `${of} ${category}`]),
     ) as GraphPalette['line'];
   const palette: GraphPalette = {
-    ...{ panel: 'panel', text: 'text', dim: 'dim', accent: 'accent', edge: 'edge', bar: 'bar' },
+    ...{
+      panel: 'panel',
+      text: 'text',
+      dim: 'dim',
+      accent: 'accent',
+      edge: 'edge',
+      bar: 'bar',
+      breakpoint: 'breakpoint',
+    },
     ...{ line: each('line'), back: each('back'), sans: 'sans', mono: 'mono' },
   };
 
@@ -207,6 +215,7 @@ describe('what is painted', () => {
     const { calls, ctx } = recordingContext();
     const { width, height } = drawn.layout;
     const marks = {
+      breakpoints: new Map(),
       running: new Set<number>(),
       heat: null,
       hidden: new Set<never>(),

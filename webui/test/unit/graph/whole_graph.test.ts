@@ -179,10 +179,11 @@ describe('an exported graph', () => {
     const scene = sceneOf({ nodes: whole.nodes, edges: whole.edges, layer: -1 }, whole);
     const drawn = laidOut(scene, layoutGraph(layoutGraphOf(scene)));
     const colour = { layer: '#111', infrastructure: '#222', cross_layer_input: '#333', cross_layer_output: '#444', embedding: '#555', output: '#666' }; // prettier-ignore
-    const palette = { panel: '#000', text: '#fff', dim: '#ccc', accent: '#f00', edge: '#888', bar: '#ff0', line: colour, back: colour, sans: 'A "B"', mono: 'm' }; // prettier-ignore
+    const palette = { panel: '#000', text: '#fff', dim: '#ccc', accent: '#f00', edge: '#888', bar: '#ff0', breakpoint: '#f0f', line: colour, back: colour, sans: 'A "B"', mono: 'm' }; // prettier-ignore
     const marks = {
       times: new Float64Array(scene.items.length),
       selected: new Set([0]),
+      breakpoints: new Map(),
       running: new Set<number>(),
       heat: null,
       hidden: new Set(['output'] as const),

@@ -26,6 +26,7 @@ const KNOWN = [
   'analytics',
   'compare',
   'sql',
+  'debug',
 ];
 const { explore } = LAYOUTS;
 
@@ -48,7 +49,7 @@ describe('a layout', () => {
     expect(docksOf(into)).toHaveLength(5);
     const beside = moved(explore, 'graph', 'map', 'right');
     expect(docksOf(beside).map(({ panels }) => panels.join())).toEqual([
-      'chat', 'sessions', 'map,analytics,compare,sql', 'graph', 'table,budget', 'inspector',
+      'chat', 'sessions', 'map,analytics,compare,sql', 'graph', 'table,budget', 'inspector,debug',
     ]); // prettier-ignore
     expect(moved(explore, 'chat', 'chat', 'left')).toBe(explore);
     expect(dockOf(moved(explore, 'map', 'map', 'left'), 'map')).toEqual(['map']);
@@ -100,6 +101,7 @@ describe('a layout', () => {
         'analytics',
         'compare',
         'sql',
+        'debug',
       ],
     });
   });

@@ -1,0 +1,243 @@
+// The output and the sources of the op at which the run is stopped, and the values of one of them.
+import { signal, useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { formatCount, formatShape } from '../../format';
+import { errorText, type ApiError } from '../../net/api';
+import type { DebugStop, DebugValues } from '../../net/types';
+import { err, ok } from '../../result';
+import type { OpenSession } from '../../state/open_session';
+import { Resource } from '../../state/resource';
+import type { Store } from '../../state/store';
+import { useResource } from '../../ui/hooks';
+import { firstIndices, valueTable, valueText } from './values';
+
+const MAX_VALUES = 2000; // that are shown
+
+interface Props {
+  readonly store: Store;
+  readonly session: OpenSession;
+  readonly stop: DebugStop;
+}
+
+interface Asked {
+  readonly label: string;
+  readonly indices: string;
+  readonly stop: number;
+  readonly changes: number; // so far
+}
+
+interface Read {
+  readonly asked: Asked;
+  readonly whole: DebugValues; // its statistics, no values
+  readonly part: DebugValues | ApiError; // the elements that were asked for
+}
+
+export function StopValues({ store, session, stop }: Props) {
+  const chosen = useSignal<string | null>(null); // the label of a tensor
+  const typed = useSignal<string | null>(null);
+  const { tensors } = stop;
+  const readable = tensors.find(({ unreadable }) => unreadable === null);
+  const tensor =
+    tensors.find(({ label }) => label === chosen.value) ?? (stop.before ? readable : tensors[0]);
+  const isRunning = store.debug.isRunning.value;
+  return (
+    <section aria-labelledby="debug-values" data-running={isRunning}>
+      <h2 id="debug-values">
+        Values <span class="dim">of {stop.place.operation_type} </span>
+        <span class="mono">{stop.place.tensor_name}</span>
+      </h2>
+      <ul class="debug-tensors" aria-label="Tensors of the op">
+        {tensors.map((one) => (
+          <li key={one.label}>
+            <button
+              type="button"
+              aria-pressed={one === tensor}
+              title={one.unreadable ?? undefined}
+              onClick={() => {
+                chosen.value = one.label;
+                typed.value = null;
+              }}
+            >
+              <span class="dim">{one.label}</span>
+              <span class="mono">{one.name}</span>
+              <span class="dim">
+                {one.type} {formatShape(one.shape)}
+              </span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {tensor &&
+        (tensor.unreadable !== null ? (
+          <p class="dim">
+            {tensor.name} cannot be read: {tensor.unreadable}.
+          </p>
+        ) : (
+          <Tensor
+            store={store}
+            session={session}
+            shape={tensor.shape}
+            asked={{
+              label: tensor.label,
+              indices: typed.value ?? firstIndices(tensor.shape),
+              stop: stop.number,
+              changes: store.debug.state.value?.changes.length ?? 0,
+            }}
+            choose={(indices) => {
+              typed.value = indices;
+            }}
+          />
+        ))}
+    </section>
+  );
+}
+
+function Tensor(props: {
+  store: Store;
+  session: OpenSession;
+  shape: readonly number[];
+  asked: Asked;
+  choose: (indices: string) => void;
+}) {
+  const { store, session, shape, asked, choose } = props;
+  const { label, indices, stop, changes } = asked;
+  const wanted = useMemo(() => signal(asked), []);
+  useEffect(() => {
+    wanted.value = { label, indices, stop, changes };
+  }, [label, indices, stop, changes]);
+  const values = useMemo(() => valuesOf(store, session, wanted), [store, session]);
+  const { value, error, loading } = useResource(values);
+  const part = value && 'values' in value.part ? value.part : null;
+  const problem = value && !('values' in value.part) ? value.part : error;
+  return (
+    <>
+      {value && <Statistics of={value.whole} />}
+      <label class="debug-indices">
+        <span>Elements</span>
+        <input
+          type="text"
+          class="mono"
+          aria-invalid={problem !== null}
+          title="As numpy indexes the array: the outermost dimension first; N, N-M, N- or * of each"
+          maxLength={200}
+          spellcheck={false}
+          value={indices}
+          onChange={(event) => {
+            choose(event.currentTarget.value);
+          }}
+        />
+      </label>
+      <p class="problem" role="alert">
+        {problem && !loading ? errorText(problem) : ''}
+      </p>
+      {value && part && <Numbers shape={shape} indices={value.asked.indices} part={part} />}
+    </>
+  );
+}
+
+// A selection that is wrong does not hide the statistics.
+const valuesOf = (
+  store: Store,
+  session: OpenSession,
+  wanted: { readonly value: Asked; peek(): Asked },
+) =>
+  new Resource<Read>({
+    key: () => {
+      const { label, indices, stop, changes } = wanted.value;
+      // At the next stop there are other tensors.
+      const isThere = store.debug.state.value?.stop?.number === stop;
+      return isThere ? `${stop} ${changes} ${label} ${indices}` : null;
+    },
+    load: async (aborted) => {
+      const asked = wanted.peek();
+      const { api } = store;
+      const { label: tensor, indices } = asked;
+      const [whole, part] = await Promise.all([
+        api.debugValues(session.id, { tensor, limit: 0 }, aborted),
+        api.debugValues(session.id, { tensor, indices, limit: MAX_VALUES }, aborted),
+      ]);
+      if (!whole.ok) return err(whole.error);
+      return ok({ asked, whole: whole.value, part: part.ok ? part.value : part.error });
+    },
+    reconnects: session.context.reconnects,
+  });
+
+function Statistics({ of: { statistics } }: { of: DebugValues }) {
+  const { elements, nan, inf, min, max, mean, std, norm } = statistics;
+  const figures: readonly (readonly [string, number | null])[] = [
+    ['min', min],
+    ['max', max],
+    ['mean', mean],
+    ['std', std],
+    ['norm', norm],
+  ];
+  return (
+    <dl class="debug-statistics" aria-label="Statistics of all elements">
+      {figures.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class="mono" title={String(value)}>
+            {valueText(value)}
+          </dd>
+        </div>
+      ))}
+      <div>
+        <dt>elements</dt>
+        <dd class="mono">{formatCount(elements)}</dd>
+      </div>
+      {nan > 0 && (
+        <div class="bad">
+          <dt>NaN</dt>
+          <dd class="mono">{formatCount(nan)}</dd>
+        </div>
+      )}
+      {inf > 0 && (
+        <div class="bad">
+          <dt>Inf</dt>
+          <dd class="mono">{formatCount(inf)}</dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+function Numbers(props: { shape: readonly number[]; indices: string; part: DebugValues }) {
+  const { shape, indices, part } = props;
+  const { columns, rows } = valueTable(shape, indices, part.shape, part.values);
+  const count = part.shape.reduce((all, n) => all * n, 1);
+  return (
+    <>
+      <div class="debug-numbers" tabIndex={0} role="group" aria-label="Numbers">
+        <table aria-label="Values">
+          <thead>
+            <tr>
+              <td />
+              {columns.map((column) => (
+                <th key={column} scope="col">
+                  {column}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ name, values }, i) => (
+              <tr key={i}>
+                {name === '' ? <td /> : <th scope="row">{name}</th>}
+                {values.map((value, n) => (
+                  <td key={n} title={String(value)}>
+                    {valueText(value)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {count > part.values.length && (
+        <p class="dim">
+          The first {formatCount(part.values.length)} of {formatCount(count)}
+        </p>
+      )}
+    </>
+  );
+}

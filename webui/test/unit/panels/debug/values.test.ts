@@ -1,0 +1,53 @@
+// Which elements of a tensor are read at a stop, and where they are.
+import { describe, expect, it } from 'vitest';
+import { firstIndices, valueTable, valueText } from '../../../../src/panels/debug/values';
+import { changeText } from '../../../../src/panels/debug/WhatIf';
+
+describe('the elements that are read first', () => {
+  it.each([
+    [[128, 5, 1, 1], '0-4, 0-7'],
+    [[128, 1, 1, 1], '0-7'],
+    [[3, 1, 1, 1], '0-2'],
+    [[1, 1, 1, 1], '0'],
+    [[32, 20, 4, 1], '0, 0-7, 0-7'],
+    [[32, 1, 4, 1], '0, 0, 0-7'],
+    [[2, 2, 2, 9], '0, 0, 0-1, 0-1'],
+  ])('of %j are %s', (shape, indices) => {
+    expect(firstIndices(shape)).toBe(indices);
+  });
+});
+
+describe('the table of elements', () => {
+  it('names rows and columns by their indices', () => {
+    const { columns, rows } = valueTable([128, 5, 1, 1], '2-3, 64-66', [3, 2, 1, 1], [1, 2, 3, 4, 5, 'nan']); // prettier-ignore
+    expect(columns).toEqual([64, 65, 66]);
+    expect(rows).toEqual([
+      { name: '2', values: [1, 2, 3] },
+      { name: '3', values: [4, 5, 'nan'] },
+    ]);
+  });
+
+  it('names outer dimensions, and what is taken whole from 0', () => {
+    const { columns, rows } = valueTable([2, 2, 3, 1], '1-2', [2, 2, 2, 1], [1, 2, 3, 4, 5, 6, 7]);
+    expect(columns).toEqual([0, 1]);
+    expect(rows.map(({ name }) => name)).toEqual(['1, 0', '1, 1', '2, 0', '2, 1']);
+    expect(rows.at(-1)?.values).toEqual([7]);
+  });
+
+  it('of one row has no name', () => {
+    expect(valueTable([4, 1, 1, 1], '0-1', [2, 1, 1, 1], [1, 2]).rows).toEqual([{ name: '', values: [1, 2] }]); // prettier-ignore
+  });
+
+  it('shows numbers with 5 digits', () => {
+    expect([0, 1, -0.19652, 123456, 5.123456, 1e-9, -3e20, 'inf', null].map(valueText)).toEqual([
+      '0.0000', '1.0000', '-0.19652', '123456', '5.1235', '1.000e-9', '-3.000e+20', 'inf', '–',
+    ]); // prettier-ignore
+  });
+});
+
+it('a change is written in the words of the server', () => {
+  expect(changeText('zero', 'all', '0', '1')).toBe('zero');
+  expect(changeText('zero', 'head', ' 3 ', '1')).toBe('zero head 3');
+  expect(changeText('scale', 'expert', '7', '-1')).toBe('scale expert 7 -1');
+  expect(changeText('set', 'indices', '0, 5', ' 1.25')).toBe('set [0, 5] 1.25');
+});
