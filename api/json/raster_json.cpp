@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "api/json/result_json.h"
 
@@ -73,27 +74,26 @@ std::string json_of(const Raster& raster) {
 }
 
 std::string columns_of(const Raster& raster) {
+  const std::vector<float> cells(raster.cells.begin(), raster.cells.end());
+  return raster_frame({.width = raster.x.pixels,
+                       .height = raster.y.pixels,
+                       .largest = raster.largest,
+                       .total = raster.total},
+                      cells, text_of(description(raster)));
+}
+
+std::string raster_frame(const RasterHead& head, std::span<const float> cells,
+                         std::string_view text) {
   struct Header {
     std::uint32_t magic = 0x31465454;  // "TTF1"
     std::uint16_t kind = 3, flags = 0;
-    std::uint32_t width = 0, height = 0;
-    double largest = 0, total = 0;
+    RasterHead head;
   };
   static_assert(sizeof(Header) == 32);
-  const Header header{.width = raster.x.pixels,
-                      .height = raster.y.pixels,
-                      .largest = raster.largest,
-                      .total = raster.total};
-  const std::string text = text_of(description(raster));
-  const std::size_t cells = (raster.cells.size() * sizeof(float) + 7) & ~std::size_t{7};
-  std::string out(sizeof header + cells, '\0');
+  const Header header{.head = head};
+  std::string out(sizeof header + ((cells.size_bytes() + 7) & ~std::size_t{7}), '\0');
   std::memcpy(out.data(), &header, sizeof header);
-  char* at = out.data() + sizeof header;
-  for (const double cell : raster.cells) {
-    const auto value = static_cast<float>(cell);
-    std::memcpy(at, &value, sizeof value);
-    at += sizeof value;
-  }
+  std::memcpy(out.data() + sizeof header, cells.data(), cells.size_bytes());
   return out += text;
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "analysis/aggregate/raster.h"
 
@@ -15,5 +17,14 @@ std::string json_of(const Raster& raster);
 // Media type of the binary form, with cells as 32-bit floats.
 inline constexpr const char* kColumnsType = "application/vnd.tensor-trace.columns";
 std::string columns_of(const Raster& raster);
+
+// A raster of api/raster_format.md: `cells` has width * height values, `text` is the JSON without
+// the cells.
+struct RasterHead {
+  std::uint32_t width = 0, height = 0;
+  double largest = 0, total = 0;
+};
+std::string raster_frame(const RasterHead& head, std::span<const float> cells,
+                         std::string_view text);
 
 }  // namespace tt

@@ -59,36 +59,12 @@ std::expected<const GgufTensor*, std::string> find_tensor(const GgufIndex& index
       std::format("the model has no tensor {}{}", name, did_you_mean(name, names)));
 }
 
-// Sums of one tensor, with `each` for its rows.
-std::expected<WeightStatistics, std::string> statistics_of(
-    WeightReader& reader, const GgufTensor& tensor, const ContinueCheck& keep_going,
-    const std::function<void(const WeightRows&)>& each = {}) {
-  WeightSum sum;
-  bool whole = true;
-  auto read = reader.read(tensor, all_rows(tensor), [&](const WeightRows& rows) {
-    for (std::uint64_t i = 0; i < rows.count; ++i) sum.add(rows.row(i));
-    if (each) each(rows);
-    return whole = keep_going();
-  });
-  if (!read) return std::unexpected(std::move(read.error()));
-  if (!whole) return std::unexpected("cancelled");
-  return sum.result();
-}
-
 int list(Model& model, const WeightsOptions& options, Progress& progress) {
-  const auto keep_going = progress.start("reading weights");
-  std::vector<WeightsRow> rows;
-  for (const GgufTensor& tensor : model.index.tensors()) {
-    WeightsRow& row = rows.emplace_back();
-    row.tensor = &tensor;
-    row.why = undecodable_reason(tensor);
-    if (!row.why.empty()) continue;
-    auto sum = statistics_of(model.reader, tensor, keep_going);
-    if (!sum) return progress.failed(sum.error());
-    row.statistics = *sum;
-  }
+  const auto summaries =
+      tensor_summaries(model.reader, model.index, progress.start("reading weights"));
+  if (!summaries) return progress.failed(summaries.error());
   progress.end();
-  print_weights(rows, options.chosen_form());
+  print_weights(*summaries, options.chosen_form());
   return progress.exit_code();
 }
 
@@ -123,30 +99,10 @@ int list_blocks(Model& model, const GgufTensor& tensor, Progress& progress) {
 
 int show_tensor(Model& model, const GgufTensor& tensor, const WeightsOptions& options,
                 Progress& progress) {
-  TensorDetails details;
-  details.tensor = &tensor;
-  const BlockLayout* const layout = block_layout(tensor.type);
-  BlockParameters parameters;
-  auto sum = statistics_of(
-      model.reader, tensor, progress.start("reading weights"), [&](const WeightRows& rows) {
-        details.histogram.add(rows.values);
-        for (std::uint64_t i = 0; i < rows.count; ++i) {
-          WeightSum of_row;
-          of_row.add(rows.row(i));
-          details.rows.emplace_back(rows.first + i, of_row.result());
-        }
-        for (std::size_t at = 0; layout != nullptr && at < rows.bytes.size(); at += layout->bytes) {
-          parameters.scales.clear();
-          parameters.minima.clear();
-          layout->decode(rows.bytes.subspan(at, layout->bytes), parameters);
-          details.scales.add(parameters.scales);
-          details.minima.add(parameters.minima);
-        }
-      });
-  if (!sum) return progress.failed(sum.error());
-  details.statistics = *sum;
+  const auto details = tensor_details(model.reader, tensor, progress.start("reading weights"));
+  if (!details) return progress.failed(details.error());
   progress.end();
-  print_details(details, options.chosen_form());
+  print_details(*details, options.chosen_form());
   return progress.exit_code();
 }
 

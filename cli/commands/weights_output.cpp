@@ -54,11 +54,11 @@ std::string csv_of(const WeightStatistics& of) {
                      of.rms, of.zeros, of.outliers, of.not_finite);
 }
 
-void print_table(const std::vector<WeightsRow>& rows) {
+void print_table(const std::vector<TensorSummary>& rows) {
   std::vector<Column> columns = {{"name"}, {"type"}, {"shape", kRight}, {"size", kRight}};
   columns.append_range(kStatisticsColumns);
   TextTable table(std::move(columns));
-  for (const WeightsRow& row : rows) {
+  for (const TensorSummary& row : rows) {
     std::vector<std::string> cells = {row.tensor->name, row.tensor->type,
                                       shape_text(row.tensor->ne),
                                       bytes_text(row.tensor->file.length)};
@@ -72,16 +72,6 @@ void print_table(const std::vector<WeightsRow>& rows) {
   table.print();
   print_line("\nOutliers are more than {} times the root mean square of their row.",
              WeightStatistics::kOutlier);
-}
-
-Json json_of(const WeightsRow& row) {
-  Json json = tensor_json(*row.tensor);
-  if (row.why.empty()) {
-    json.update(to_json(row.statistics));
-  } else {
-    json["error"] = row.why;
-  }
-  return json;
 }
 
 // "-0.31 to -0.29   ####      1,234"
@@ -131,43 +121,16 @@ void print_table(const TensorDetails& details) {
   put("\n");
   print_histogram(details.histogram, of.min, of.max);
   constexpr std::size_t kRows = 10;
-  std::vector<const std::pair<std::uint64_t, WeightStatistics>*> largest;
-  for (const auto& row : details.rows) largest.push_back(&row);
-  std::ranges::stable_sort(largest, std::ranges::greater(),
-                           [](const auto* row) { return row->second.rms; });
   std::vector<Column> columns = {{"largest rows", kRight}, {"root mean square", kRight}};
   columns.append_range(kStatisticsColumns);
   TextTable rows(std::move(columns));
-  for (std::size_t i = 0; i < std::min(kRows, largest.size()); ++i) {
-    std::vector<std::string> cells = {std::to_string(largest[i]->first),
-                                      number(largest[i]->second.rms)};
-    cells.append_range(cells_of(largest[i]->second));
+  for (const TensorDetails::Row* row : details.largest_rows(kRows)) {
+    std::vector<std::string> cells = {std::to_string(row->row), number(row->statistics.rms)};
+    cells.append_range(cells_of(row->statistics));
     rows.add(std::move(cells));
   }
   put("\n");
   rows.print();
-}
-
-Json bins_json(const WeightHistogram& histogram, double from, double to) {
-  constexpr std::size_t kBins = 64;
-  Json out = Json::array();
-  for (const auto& bin : histogram.bins(from, to, kBins))
-    out.push_back({{"from", bin.from}, {"to", bin.to}, {"count", bin.count}});
-  return out;
-}
-
-Json json_of(const TensorDetails& details) {
-  Json json = tensor_json(*details.tensor);
-  json.update(to_json(details.statistics));
-  json["histogram"] = bins_json(details.histogram, details.statistics.min, details.statistics.max);
-  Json rows = Json::array();
-  for (const auto& [number, statistics] : details.rows) {
-    Json row{{"row", number}};
-    row.update(to_json(statistics));
-    rows.push_back(std::move(row));
-  }
-  json["rows"] = std::move(rows);
-  return json;
 }
 
 // Sums over layers or components.
@@ -251,15 +214,11 @@ Json json_of(const ErrorRow& row) {
 
 }  // namespace
 
-void print_weights(const std::vector<WeightsRow>& rows, WeightsForm form) {
+void print_weights(const std::vector<TensorSummary>& rows, WeightsForm form) {
   if (form == WeightsForm::Table) return print_table(rows);
-  if (form == WeightsForm::Json) {
-    Json out = Json::array();
-    for (const WeightsRow& row : rows) out.push_back(json_of(row));
-    return put_line(text_of(Json{{"tensors", std::move(out)}}));
-  }
+  if (form == WeightsForm::Json) return put_line(text_of(to_json(rows)));
   print_text("name,type,bytes,{}\r\n", kStatisticsCsv);
-  for (const WeightsRow& row : rows)
+  for (const TensorSummary& row : rows)
     if (row.why.empty())
       put(std::format("{},{},{},{}\r\n", csv_text(row.tensor->name), row.tensor->type,
                       row.tensor->file.length, csv_of(row.statistics)));
@@ -267,10 +226,15 @@ void print_weights(const std::vector<WeightsRow>& rows, WeightsForm form) {
 
 void print_details(const TensorDetails& details, WeightsForm form) {
   if (form == WeightsForm::Table) return print_table(details);
-  if (form == WeightsForm::Json) return put_line(text_of(json_of(details)));
+  if (form == WeightsForm::Json) {
+    Json json = to_json(details), rows = Json::array();
+    for (const TensorDetails::Row& row : details.rows) rows.push_back(to_json(row));
+    json["rows"] = std::move(rows);
+    return put_line(text_of(json));
+  }
   print_text("row,{}\r\n", kStatisticsCsv);
-  for (const auto& [number, statistics] : details.rows)
-    put(std::format("{},{}\r\n", number, csv_of(statistics)));
+  for (const auto& [row, statistics] : details.rows)
+    put(std::format("{},{}\r\n", row, csv_of(statistics)));
 }
 
 void print_errors(const std::vector<ErrorRow>& rows, WeightsForm form) {

@@ -8,29 +8,13 @@
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/weights/quantization_error.h"
 #include "tracer/weights/quantization_mix.h"
-#include "tracer/weights/weight_statistics.h"
+#include "tracer/weights/tensor_details.h"
 
 namespace tt::cli {
 
 enum class WeightsForm : std::uint8_t { Table, Csv, Json };
 
-// One row of the list of tensors; `why`: the values cannot be decoded.
-struct WeightsRow {
-  const GgufTensor* tensor = nullptr;
-  WeightStatistics statistics;
-  std::string why;
-};
-void print_weights(const std::vector<WeightsRow>& rows, WeightsForm form);
-
-// One tensor.
-struct TensorDetails {
-  const GgufTensor* tensor = nullptr;
-  WeightStatistics statistics;
-  WeightHistogram histogram;
-  // Of all sub-blocks; empty: the type has none.
-  WeightHistogram scales, minima;
-  std::vector<std::pair<std::uint64_t, WeightStatistics>> rows;  // by number
-};
+void print_weights(const std::vector<TensorSummary>& rows, WeightsForm form);
 void print_details(const TensorDetails& details, WeightsForm form);
 
 // Against another file.

@@ -55,6 +55,17 @@ std::expected<std::string, Problem> text_parameter(const httplib::Request& reque
       .transform([](std::optional<std::string> text) { return std::move(text).value_or(""); });
 }
 
+std::expected<std::uint32_t, Problem> pixels_parameter(const httplib::Request& request,
+                                                       const char* name,
+                                                       std::uint32_t default_value) {
+  const auto pixels = number_parameter(request, name, kMaxPixels);
+  if (!pixels || *pixels == 0U)
+    return std::unexpected(
+        Problem{ErrorCode::BadRequest,
+                std::format("\"{}\" must be a whole number from 1 to {}.", name, kMaxPixels)});
+  return static_cast<std::uint32_t>(pixels->value_or(default_value));
+}
+
 std::expected<std::string, Problem> enum_parameter(const httplib::Request& request,
                                                    const char* name,
                                                    std::span<const std::string_view> words,

@@ -47,6 +47,13 @@ std::expected<std::string, Problem> text_parameter(const httplib::Request& reque
                                                    const char* name,
                                                    std::size_t max = kMaxTextLength);
 
+// The side of a picture in pixels, from 1 to kMaxPixels.
+inline constexpr std::uint32_t kMaxPixels = 4096;
+inline constexpr std::uint32_t kDefaultPictureWidth = 1400, kDefaultPictureHeight = 800;
+std::expected<std::uint32_t, Problem> pixels_parameter(const httplib::Request& request,
+                                                       const char* name,
+                                                       std::uint32_t default_value);
+
 // One of `words`; `default_value` when absent.
 std::expected<std::string, Problem> enum_parameter(const httplib::Request& request,
                                                    const char* name,

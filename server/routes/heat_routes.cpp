@@ -18,9 +18,6 @@ namespace {
 using Request = httplib::Request;
 using Response = httplib::Response;
 
-constexpr std::uint64_t kMaxPixels = 4096;  // per side
-constexpr std::uint64_t kDefaultWidth = 1400, kDefaultHeight = 800;
-
 // Half-open range of two parameters; the end defaults to `max`. nullopt when neither is
 // present.
 std::optional<Range<std::int64_t>> range_parameter(const Request& request, ParameterReader& read,
@@ -42,22 +39,10 @@ FilterQuery filter_query(const Request& request, ParameterReader& read) {
       [](const ParameterError& error) { return parameter_problem(error.name, error.detail); }));
 }
 
-// A number of pixels, 1 or more.
-std::uint32_t pixels_of(const Request& request, ParameterReader& read, const char* name,
-                        std::uint64_t default_value) {
-  auto pixels = number_parameter(request, name, kMaxPixels);
-  if (!pixels || *pixels == 0U) {
-    pixels = std::unexpected(
-        Problem{ErrorCode::BadRequest,
-                std::format("\"{}\" must be a whole number from 1 to {}.", name, kMaxPixels)});
-  }
-  return static_cast<std::uint32_t>(read.take(std::move(pixels)).value_or(default_value));
-}
-
 AxisQuery axis(Axis axis, const Request& request, ParameterReader& read, const char* pixels,
-               std::uint64_t default_value, const char* from, const char* to) {
+               std::uint32_t default_value, const char* from, const char* to) {
   AxisQuery query{.axis = axis};
-  query.pixels = pixels_of(request, read, pixels, default_value);
+  query.pixels = read.take(pixels_parameter(request, pixels, default_value));
   query.range = range_parameter(request, read, from, to, kMaxJsonInteger);
   return query;
 }
@@ -141,9 +126,9 @@ void add_raster_routes(httplib::Server& http, const Services& services) {
     handle_raster_query(services, request, response, [&](ParameterReader& read) {
       const FilterQuery part = filter_query(request, read);
       const RasterQuery query{.x = axis(axis_of(request, read, "x", Axis::Token), request, read,
-                                        "width", kDefaultWidth, "x_from", "x_to"),
+                                        "width", kDefaultPictureWidth, "x_from", "x_to"),
                               .y = axis(location_axis(request, read, Axis::Layer), request, read,
-                                        "height", kDefaultHeight, "y_from", "y_to"),
+                                        "height", kDefaultPictureHeight, "y_from", "y_to"),
                               .value = value_of(request, read),
                               .filter = part.filter};
       return raster_query(services, request, read, query, part);
@@ -158,7 +143,7 @@ void add_raster_routes(httplib::Server& http, const Services& services) {
                    read.take(enum_parameter(request, "memory", kMemories, "file")) == "buffer";
                const FilterQuery part = filter_query(request, read);
                const RasterQuery query{.x = axis(buffer ? Axis::Buffer : Axis::File, request, read,
-                                                 "width", kDefaultWidth, "from", "to"),
+                                                 "width", kDefaultPictureWidth, "from", "to"),
                                        .y = {.axis = Axis::All, .pixels = 1},
                                        .value = value_of(request, read),
                                        .filter = part.filter};
@@ -171,10 +156,10 @@ void add_raster_routes(httplib::Server& http, const Services& services) {
       const FilterQuery part = filter_query(request, read);
       RasterQuery query{.x = {.axis = Axis::Time},
                         .y = axis(location_axis(request, read, Axis::File), request, read, "height",
-                                  kDefaultHeight, "y_from", "y_to"),
+                                  kDefaultPictureHeight, "y_from", "y_to"),
                         .value = value_of(request, read),
                         .filter = part.filter};
-      query.x.pixels = pixels_of(request, read, "width", kDefaultWidth);
+      query.x.pixels = read.take(pixels_parameter(request, "width", kDefaultPictureWidth));
       query.x.range = std::exchange(query.filter.time, std::nullopt);
       return raster_query(services, request, read, query, part);
     });

@@ -4,6 +4,8 @@
 decode_weights.py FILE < tensors.json compares with what tt weights says. tensors.json:
 [{"name", "type", "offset", "bytes", "blocks": output of tt weights --blocks}]. Prints {NAME:
 {"count", "min", "max", "mean", "std", "zeros", "scale_errors", "minimum_errors"}} as JSON.
+
+decode_weights.py FILE OUTPUT < tensors.json writes the values of all tensors, as 32-bit floats.
 """
 import csv
 import json
@@ -134,13 +136,18 @@ def errors(expected, told):
     return int(np.count_nonzero(~np.isclose(expected.reshape(-1), told, rtol=1e-5, atol=1e-12)))
 
 
-def compared(path, tensor):
+def decoded(path, tensor):
     kind = tensor["type"]
     raw = np.fromfile(path, np.uint8, tensor["bytes"], offset=tensor["offset"])
     scale, minimum, q = globals()[kind.lower()](raw.reshape(-1, SIZES[kind]))
     values = scale[:, :, None].astype(np.float32) * q
     if minimum is not None:
         values = values - minimum[:, :, None]
+    return scale, minimum, values.astype(np.float32)
+
+
+def compared(path, tensor):
+    scale, minimum, values = decoded(path, tensor)
     rows = list(csv.DictReader(tensor["blocks"].splitlines()))
     minima = [row["minimum"] for row in rows]
     return {
@@ -157,4 +164,8 @@ def compared(path, tensor):
     }
 
 
-print(json.dumps({tensor["name"]: compared(sys.argv[1], tensor) for tensor in json.load(sys.stdin)}))
+tensors = json.load(sys.stdin)
+if len(sys.argv) > 2:
+    np.concatenate([decoded(sys.argv[1], one)[2].reshape(-1) for one in tensors]).tofile(sys.argv[2])
+else:
+    print(json.dumps({one["name"]: compared(sys.argv[1], one) for one in tensors}))

@@ -55,6 +55,8 @@ std::uint64_t row_count(const GgufTensor& tensor) {
 }
 
 std::string undecodable_reason(const GgufTensor& tensor) {
+  if (tensor.ne[0] > kMaxRowValues)
+    return std::format("a row has {} values, more than {}", tensor.ne[0], kMaxRowValues);
   const auto type = ggml_type_named(tensor.type);
   if (!type) return std::format("the type {} is not known", tensor.type);
   if (*type == GGML_TYPE_F32) return "";

@@ -4,7 +4,8 @@
 //   auto read = reader->read(tensor, all_rows(tensor), [&](const WeightRows& rows) {
 //     statistics.add(rows.values); return keep_going(); });
 //
-// Memory: one piece of about kPieceValues values and its bytes, whatever the size of the model.
+// Memory: one piece of about kPieceValues values and its bytes, whatever the size of the
+// model, or one row if it is larger.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +45,9 @@ struct WeightRows {
   }
 };
 
-// Why the values of `tensor` cannot be decoded ("integers"); empty: they can.
+// A row is decoded at once; no model has such rows.
+inline constexpr std::int64_t kMaxRowValues = std::int64_t{1} << 24;
+// Why the values of `tensor` cannot be decoded; empty: they can.
 std::string undecodable_reason(const GgufTensor& tensor);
 
 // One thread at a time. The files must not change meanwhile.

@@ -1,8 +1,41 @@
 #include "api/json/analysis/weights_json.h"
 
+#include <cmath>
+#include <format>
+
+#include "api/json/raster_json.h"
+#include "api/json/result_json.h"
 #include "tracer/format/names/names.h"
 
 namespace tt {
+
+namespace {
+
+// Null: no values.
+Json bins_json(const WeightHistogram& histogram) {
+  constexpr std::size_t kBins = 64;
+  if (histogram.count() == 0) return {};
+  Json out = Json::array();
+  for (const auto& bin : histogram.bins(histogram.quantile(0), histogram.quantile(1), kBins))
+    out.push_back({{"from", bin.from}, {"to", bin.to}, {"count", bin.count}});
+  return out;
+}
+
+Json finite_json(std::optional<float> value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json();
+}
+
+Json axis_json(const PictureAxis& axis) {
+  return {{"size", axis.size}, {"from", axis.from}, {"to", axis.to}, {"pixels", axis.pixels}};
+}
+
+Json description(const TensorPicture& picture, const GgufTensor& tensor) {
+  return {{"tensor", tensor.name},      {"value", to_text(picture.of)},
+          {"x", axis_json(picture.x)},  {"y", axis_json(picture.y)},
+          {"largest", picture.largest}, {"values_per_cell", picture.values_per_cell}};
+}
+
+}  // namespace
 
 Json tensor_json(const GgufTensor& tensor) {
   Json out{{"name", tensor.name}, {"type", tensor.type}, {"shape", tensor.ne}};
@@ -22,6 +55,66 @@ Json to_json(const WeightStatistics& statistics) {
           {"mean", statistics.mean},
           {"std", statistics.std},
           {"rms", statistics.rms}};
+}
+
+Json to_json(const std::vector<TensorSummary>& summaries) {
+  Json tensors = Json::array();
+  for (const TensorSummary& summary : summaries) {
+    Json& row = tensors.emplace_back(tensor_json(*summary.tensor));
+    if (summary.why.empty()) {
+      row.update(to_json(summary.statistics));
+    } else {
+      row["error"] = summary.why;
+    }
+  }
+  return {{"tensors", std::move(tensors)}};
+}
+
+Json to_json(const TensorDetails& details) {
+  Json json = tensor_json(*details.tensor);
+  json.update(to_json(details.statistics));
+  json["histogram"] = bins_json(details.histogram);
+  json["scales"] = bins_json(details.scales);
+  json["minima"] = bins_json(details.minima);
+  return json;
+}
+
+Json to_json(const TensorDetails::Row& row) {
+  Json json{{"row", row.row}};
+  json.update(to_json(row.statistics));
+  return json;
+}
+
+Json to_json(const TensorValue& value) {
+  std::string bytes;
+  for (const std::byte one : value.bytes)
+    bytes += std::format("{:02x}", std::to_integer<unsigned>(one));
+  return {{"row", value.row},
+          {"column", value.column},
+          {"value", finite_json(value.value)},
+          {"quant", finite_json(value.quant)},
+          {"scale", finite_json(value.scale)},
+          {"minimum", finite_json(value.minimum)},
+          {"block", {{"first", value.first}, {"values", value.values}, {"bytes", bytes}}}};
+}
+
+std::string json_of(const TensorPicture& picture, const GgufTensor& tensor) {
+  Json json = description(picture, tensor), cells = Json::array();
+  for (std::size_t y = 0; y < picture.y.pixels; ++y) {
+    Json& row = cells.emplace_back(Json::array());
+    for (std::size_t x = 0; x < picture.x.pixels; ++x)
+      row.push_back(finite_json(picture.cells[y * picture.x.pixels + x]));
+  }
+  json["cells"] = std::move(cells);
+  return text_of(json);
+}
+
+std::string columns_of(const TensorPicture& picture, const GgufTensor& tensor) {
+  return raster_frame({.width = picture.x.pixels,
+                       .height = picture.y.pixels,
+                       .largest = static_cast<double>(picture.largest),
+                       .total = static_cast<double>(picture.values_per_cell)},
+                      picture.cells, text_of(description(picture, tensor)));
 }
 
 Json to_json(const ErrorSum& error) {

@@ -1,4 +1,4 @@
-// Statistics, errors and mixes of weights as JSON.
+// Statistics, pictures, errors and mixes of weights as JSON.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,8 @@
 #include "api/json/json.h"
 #include "tracer/weights/quantization_error.h"
 #include "tracer/weights/quantization_mix.h"
-#include "tracer/weights/weight_statistics.h"
+#include "tracer/weights/tensor_details.h"
+#include "tracer/weights/tensor_picture.h"
 
 namespace tt {
 
@@ -16,6 +17,17 @@ namespace tt {
 Json tensor_json(const GgufTensor& tensor);
 // {"count", "zeros", "not_finite", "outliers", "min", "max", "mean", "std", "rms"}
 Json to_json(const WeightStatistics& statistics);
+// {"tensors": [...]}: tensor_json() and statistics, or "error" if the values cannot be decoded
+Json to_json(const std::vector<TensorSummary>& summaries);
+// tensor_json(), statistics, "histogram", "scales", "minima" (null: the type has none); no rows
+Json to_json(const TensorDetails& details);
+// {"row"} and statistics
+Json to_json(const TensorDetails::Row& row);
+// One value, its block as hexadecimal digits. A value that is not finite is null.
+Json to_json(const TensorValue& value);
+// The picture of the tensor as JSON, and as a raster of api/raster_format.md.
+std::string json_of(const TensorPicture& picture, const GgufTensor& tensor);
+std::string columns_of(const TensorPicture& picture, const GgufTensor& tensor);
 // {"rmse", "relative_error", "cosine", "max_error"}
 Json to_json(const ErrorSum& error);
 // {"bytes", "relative_error", "tensors": [...], "uniform": [...]}

@@ -463,6 +463,9 @@ describe('further responses', () => {
     await expectRejected('gguf', { model: 'broken' }, [422]);
     await expectRejected('setAccessPattern', { model: 'broken' }, [422]);
     await expectRejected('modelCompression', { model: 'broken' }, [422]);
+    for (const { id, path, method } of contract.operations)
+      if (path.startsWith('/api/v1/models/{model}/weights') && method === 'GET')
+        await expectRejected(id, { model: 'broken' }, [422]);
   });
 
   it('storage errors are reported', async () => {

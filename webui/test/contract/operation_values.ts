@@ -6,10 +6,15 @@ import type { TextByName, ValuesByName } from './probes';
 export const DENSE = 'pocket';
 export const PROMPT = { prompt: 'Once upon a time', max_tokens: 2, residency_interval_ms: 0 };
 
+const WEIGHT = { name: 'blk.0.attn_q.weight' };
+
 // Query parameters that an operation needs.
 export const QUERIES: Readonly<Record<string, TextByName>> = {
   login: { code: 'any' },
   comparisonWithin: { left_token: '0', right_token: '1' },
+  tensorWeights: WEIGHT,
+  weightsPicture: WEIGHT,
+  weightsValue: WEIGHT,
 };
 
 const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
@@ -74,14 +79,26 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"],
     timeout_ms: [60_000], // with a shorter timeout the result depends on the machine
   },
+  // Names of tensors, and places in this one: others have separate tests.
+  tensorWeights: { name: Object.values(WEIGHT) },
+  weightsPicture: {
+    name: Object.values(WEIGHT),
+    x_from: [0, 1],
+    x_to: [1, 2],
+    y_from: [0, 1],
+    y_to: [1, 2],
+  },
+  weightsValue: { name: Object.values(WEIGHT), row: [0, 1], column: [0, 1] },
   rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
 };
 
-// Operations whose queries wait in the queue: all that read a session and can answer 503.
+// Operations whose queries wait in the queue: all that read a session, or weights, and can answer 503.
 const QUEUED = readContract()
   .operations.filter(
     ({ method, path, responses }) =>
-      method === 'GET' && path.startsWith('/api/v1/sessions/{id}/') && responses.has(503),
+      method === 'GET' &&
+      /^\/api\/v1\/(sessions\/\{id\}\/|models\/\{model\}\/weights)/.test(path) &&
+      responses.has(503),
   )
   .map(({ id }) => id);
 

@@ -1,0 +1,233 @@
+// Values of weights, read from the files of the models that the server lists.
+#include <algorithm>
+#include <format>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/json/analysis/weights_json.h"
+#include "api/json/raster_json.h"
+#include "server/http/session_query_handler.h"
+#include "server/routes/routes.h"
+#include "tracer/text/nearest.h"
+#include "tracer/weights/tensor_details.h"
+#include "tracer/weights/tensor_picture.h"
+
+namespace tt {
+
+namespace {
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+constexpr std::uint64_t kSmallBytes = 128U << 20;  // decoded in less than a second
+
+// Of the files: equal requests share one computation.
+std::string version_of(const GgufIndex& index) {
+  std::string version = "weights";
+  for (const ModelFile& file : index.files())
+    version += std::format("-{}-{}", file.size, file.mtime_ns);
+  return version;
+}
+
+// The file may change while it is read; a query that is cancelled has no client.
+Problem read_problem(const std::string& error) { return {ErrorCode::ModelDamaged, error + "."}; }
+
+template <class Value>
+OrProblem<Value> or_problem(std::expected<Value, std::string> value) {
+  return std::move(value).transform_error(read_problem);
+}
+
+void respond_found(Response& out, const OrProblem<Json>& found) {
+  if (found) {
+    respond(out, *found);
+  } else {
+    respond(out, found.error());
+  }
+}
+
+class WeightsRoutes {
+ public:
+  WeightsRoutes(ModelManager& model_manager, QueryQueue& queue)
+      : model_manager_(model_manager), queue_(queue) {}
+
+  void list(const Request& request, Response& response) const {
+    auto index = model_manager_.structure(request.path_params.at("model"));
+    if (!index) return respond(response, index.error());
+    std::uint64_t bytes = 0;
+    for (const GgufTensor& tensor : index->tensors()) bytes += tensor.file.length;
+    run(request, response, *std::move(index), bytes,
+        [](const GgufIndex& of, WeightReader& reader, Response& out,
+           const ContinueCheck& keep_going) {
+          respond_found(out, or_problem(tensor_summaries(reader, of, keep_going))
+                                 .transform([](const auto& found) { return to_json(found); }));
+        });
+  }
+
+  void details(const Request& request, Response& response) const {
+    ParameterReader read;
+    constexpr std::uint64_t kMostRows = 1000, kDefaultRows = 20;
+    const auto rows = static_cast<std::size_t>(
+        read.take(number_parameter(request, "rows", kMostRows)).value_or(kDefaultRows));
+    of_tensor(
+        request, response, read,
+        [](const GgufTensor& tensor) { return OrProblem<RowRange>(all_rows(tensor)); },
+        [rows](const GgufTensor& tensor, RowRange, WeightReader& reader, Response& out,
+               const ContinueCheck& keep_going) {
+          respond_found(out, or_problem(tensor_details(reader, tensor, keep_going))
+                                 .transform([&](const TensorDetails& found) {
+                                   Json json = to_json(found), largest = Json::array();
+                                   for (const auto* row : found.largest_rows(rows))
+                                     largest.push_back(to_json(*row));
+                                   json["largest_rows"] = std::move(largest);
+                                   return json;
+                                 }));
+        });
+  }
+
+  void picture(const Request& request, Response& response) const {
+    ParameterReader read;
+    static constexpr std::string_view kFormats[] = {"json", "columns"};
+    const bool columns =
+        read.take(enum_parameter(request, "format", kFormats, "json")) == "columns";
+    const CellOf of =
+        read.take(enum_parameter(request, "value", CellOf::MaxAbs)).value_or(CellOf::Mean);
+    const Bounds x = read.take(bounds_parameters(request, "x_from", "x_to", kMaxJsonInteger));
+    const Bounds y = read.take(bounds_parameters(request, "y_from", "y_to", kMaxJsonInteger));
+    const auto width = read.take(pixels_parameter(request, "width", kDefaultPictureWidth));
+    const auto height = read.take(pixels_parameter(request, "height", kDefaultPictureHeight));
+    if (!columns && std::uint64_t{width} * height > kMaxJsonCells)
+      read.take(OrProblem<int>(std::unexpected(too_many_json_cells())));
+    const auto axes_of = [=](const GgufTensor& tensor) {
+      const auto axis = [](std::uint64_t size, const Bounds& bounds, std::uint32_t pixels) {
+        return picture_axis(size, bounds.from.value_or(0), bounds.to.value_or(size), pixels);
+      };
+      return std::pair(axis(static_cast<std::uint64_t>(tensor.ne[0]), x, width),
+                       axis(row_count(tensor), y, height));
+    };
+    of_tensor(
+        request, response, read,
+        [=](const GgufTensor& tensor) -> OrProblem<RowRange> {
+          const auto [columns_axis, rows_axis] = axes_of(tensor);
+          if (!columns_axis || !rows_axis) return std::unexpected(outside(tensor));
+          return RowRange{.first = rows_axis->from, .count = rows_axis->to - rows_axis->from};
+        },
+        [=](const GgufTensor& tensor, RowRange, WeightReader& reader, Response& out,
+            const ContinueCheck& keep_going) {
+          const auto [columns_axis, rows_axis] = axes_of(tensor);
+          const auto found =
+              or_problem(tensor_picture(reader, tensor, *columns_axis, *rows_axis, of, keep_going));
+          if (!found) return respond(out, found.error());
+          respond(out, columns ? TextResponse{columns_of(*found, tensor), kColumnsType}
+                               : TextResponse{json_of(*found, tensor), "application/json"});
+        });
+  }
+
+  void value(const Request& request, Response& response) const {
+    ParameterReader read;
+    const std::uint64_t row =
+        read.take(number_parameter(request, "row", kMaxJsonInteger)).value_or(0);
+    const std::uint64_t column =
+        read.take(number_parameter(request, "column", kMaxJsonInteger)).value_or(0);
+    of_tensor(
+        request, response, read,
+        [=](const GgufTensor& tensor) -> OrProblem<RowRange> {
+          if (row >= row_count(tensor) || column >= static_cast<std::uint64_t>(tensor.ne[0]))
+            return std::unexpected(outside(tensor));
+          return RowRange{.first = row, .count = 1};
+        },
+        [column](const GgufTensor& tensor, RowRange rows, WeightReader& reader, Response& out,
+                 const ContinueCheck&) {
+          respond_found(out, or_problem(tensor_value(reader, tensor, rows.first, column))
+                                 .transform([&](const TensorValue& found) {
+                                   Json json{{"tensor", tensor.name}, {"type", tensor.type}};
+                                   json.update(to_json(found));
+                                   return json;
+                                 }));
+        });
+  }
+
+ private:
+  using Compute =
+      std::function<void(const GgufIndex&, WeightReader&, Response&, const ContinueCheck&)>;
+  // `bytes`: how many are read.
+  void run(const Request& request, Response& response, GgufIndex index, std::uint64_t bytes,
+           Compute compute) const {
+    const QueryQueue::Subject subject{.version = version_of(index), .small = bytes <= kSmallBytes};
+    queue_.respond(request, response, subject,
+                   [index = std::move(index), compute = std::move(compute)](
+                       Response& out, const ContinueCheck& keep_going) {
+                     auto reader = WeightReader::open(index);
+                     if (!reader) return respond(out, read_problem(reader.error()));
+                     compute(index, *reader, out, keep_going);
+                   });
+  }
+
+  // `rows_of` says which rows of the tensor are read, or that the request is wrong.
+  template <class RowsOf, class ComputeOfTensor>
+  void of_tensor(const Request& request, Response& response, ParameterReader& read,
+                 const RowsOf& rows_of, ComputeOfTensor compute) const {
+    const std::string name = read.take(text_parameter(request, "name"));
+    if (name.empty())
+      read.take(OrProblem<int>(std::unexpected(
+          Problem{ErrorCode::BadRequest, R"("name" must be the name of a tensor.)"})));
+    if (read.problem()) return respond(response, *read.problem());
+    auto index = model_manager_.structure(request.path_params.at("model"));
+    if (!index) return respond(response, index.error());
+    const GgufTensor* const tensor = index->find(name);
+    if (tensor == nullptr) return respond(response, no_such_tensor(*index, name));
+    if (const std::string why = undecodable_reason(*tensor); !why.empty())
+      return respond(response,
+                     Problem{ErrorCode::BadRequest, std::format("{}: {}.", tensor->name, why)});
+    const OrProblem<RowRange> rows = rows_of(*tensor);
+    if (!rows) return respond(response, rows.error());
+    const std::uint64_t all = std::max<std::uint64_t>(row_count(*tensor), 1);
+    const std::uint64_t bytes = tensor->file.length / all * rows->count;
+    run(request, response, *std::move(index), bytes,
+        [name, rows = *rows, compute = std::move(compute)](const GgufIndex& of,
+                                                           WeightReader& reader, Response& out,
+                                                           const ContinueCheck& keep_going) {
+          compute(*of.find(name), rows, reader, out, keep_going);
+        });
+  }
+
+  static Problem no_such_tensor(const GgufIndex& index, const std::string& name) {
+    std::vector<std::string> names;
+    for (const GgufTensor& tensor : index.tensors()) names.push_back(tensor.name);
+    return {ErrorCode::NotFound,
+            std::format("The model has no tensor \"{}\"{}.", name, did_you_mean(name, names))};
+  }
+  static Problem outside(const GgufTensor& tensor) {
+    return {ErrorCode::NotFound, std::format("{} has {} rows of {} values; the request is outside.",
+                                             tensor.name, row_count(tensor), tensor.ne[0])};
+  }
+  static Problem too_many_json_cells() {
+    return {ErrorCode::BadRequest,
+            std::format("A picture of more than {} cells (width times height) requires "
+                        "format=columns. Set it, or reduce width or height.",
+                        kMaxJsonCells)};
+  }
+
+  ModelManager& model_manager_;
+  QueryQueue& queue_;
+};
+
+}  // namespace
+
+void add_weights_routes(httplib::Server& http, ModelManager& model_manager, QueryQueue& queue) {
+  const WeightsRoutes routes(model_manager, queue);
+  const auto add = [&](const char* path,
+                       void (WeightsRoutes::*handler)(const Request&, Response&) const) {
+    http.Get(path, [routes, handler](const Request& request, Response& response) {
+      (routes.*handler)(request, response);
+    });
+  };
+  add("/api/v1/models/:model/weights", &WeightsRoutes::list);
+  add("/api/v1/models/:model/weights/tensor", &WeightsRoutes::details);
+  add("/api/v1/models/:model/weights/picture", &WeightsRoutes::picture);
+  add("/api/v1/models/:model/weights/value", &WeightsRoutes::value);
+}
+
+}  // namespace tt

@@ -1,0 +1,245 @@
+// Values of weights over HTTP, against numpy's own decoding of the files and against tt weights.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/cli/tt_program.h"
+#include "tests/server/support/test_server.h"
+#include "tests/support/command_output.h"
+#include "tracer/gguf/gguf_index.h"
+
+namespace tt::test {
+namespace {
+
+constexpr std::array kTypes = {"q4_0", "q5_1", "q8_0", "q2_k", "q4_k", "q6_k", "iq4_nl"};
+
+std::string tensor_name(std::size_t layer) { return std::format("blk.{}.attn_q.weight", layer); }
+
+// A model whose layers have the types above, and its values as numpy decodes them.
+class WeightsRoutes : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ASSERT_EQ(run_tt(folder_(), std::format("model small --layers {} --quant f32 -q -o f32.gguf",
+                                            kTypes.size()))
+                  .code,
+              0);
+    std::string types;
+    for (std::size_t i = 0; i < kTypes.size(); ++i)
+      types += std::format(" --tensor-type 'blk\\.{}\\.attn_q={}'", i, kTypes[i]);
+    const std::string in = std::format("cd {} && ", folder_().path().string());
+    std::filesystem::create_directories(folder_() / "models");
+    command_output(in + "llama-quantize" + types + " f32.gguf models/m.gguf Q8_0");
+    const auto index = GgufIndex::open(folder_() / "models/m.gguf");
+    ASSERT_TRUE(index.has_value());
+    json tensors = json::array();
+    for (std::size_t i = 0; i < kTypes.size(); ++i) {
+      const GgufTensor& tensor = *index->find(tensor_name(i));
+      tensors.push_back(
+          {{"type", tensor.type}, {"offset", tensor.file.offset}, {"bytes", tensor.file.length}});
+      width_() = static_cast<std::size_t>(tensor.ne[0]);
+      height_() = static_cast<std::size_t>(tensor.ne[1]);
+    }
+    std::ofstream(folder_() / "tensors.json") << tensors;
+    command_output(in + std::format("python3 {} models/m.gguf values < tensors.json",
+                                    source_path("tests/cli/decode_weights.py")));
+    const std::string bytes = contents(folder_() / "values");
+    values_().resize(bytes.size() / sizeof(float));
+    std::memcpy(values_().data(), bytes.data(), bytes.size());
+    ASSERT_EQ(values_().size(), kTypes.size() * width_() * height_());
+  }
+
+  static TempFolder& folder_() {
+    static TempFolder folder;
+    return folder;
+  }
+  static std::vector<float>& values_() {
+    static std::vector<float> values;
+    return values;
+  }
+  static std::size_t& width_() {
+    static std::size_t width = 0;
+    return width;
+  }
+  static std::size_t& height_() {
+    static std::size_t height = 0;
+    return height;
+  }
+  static float numpy(std::size_t layer, std::size_t row, std::size_t column) {
+    return values_()[(layer * height_() + row) * width_() + column];
+  }
+
+  json ask(const std::string& path, int status = 200) {
+    const TestResponse answer = server.get("/api/v1/models/m/" + path);
+    EXPECT_EQ(answer.status, status) << path << " " << answer.body;
+    return answer.body;
+  }
+
+  TestServer server{{.model = {}, .models = folder_() / "models"}};
+};
+
+TEST_F(WeightsRoutes, StatisticsAreThoseOfTheCommand) {
+  EXPECT_EQ(ask("weights"), run_json(folder_(), "weights models/m.gguf"));
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    json theirs = run_json(folder_(), "weights models/m.gguf " + tensor_name(i));
+    json ours = ask("weights/tensor?rows=3&name=" + tensor_name(i));
+    std::vector<json> rows = theirs["rows"];
+    std::ranges::stable_sort(rows, std::ranges::greater(),
+                             [](const json& row) { return row["rms"].get<double>(); });
+    rows.resize(3);
+    EXPECT_EQ(ours["largest_rows"], json(rows));
+    EXPECT_EQ(ours["scales"].is_null(), false) << kTypes[i];
+    theirs.erase("rows");
+    ours.erase("largest_rows");
+    EXPECT_EQ(ours, theirs);
+  }
+}
+
+TEST_F(WeightsRoutes, PictureOfSingleValuesEqualsNumpy) {
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    SCOPED_TRACE(kTypes[i]);
+    const json picture = ask("weights/picture?name=" + tensor_name(i));
+    ASSERT_EQ(picture["values_per_cell"], 1);
+    ASSERT_EQ(picture["cells"].size(), height_());
+    float largest = 0;
+    for (std::size_t row = 0; row < height_(); ++row)
+      for (std::size_t column = 0; column < width_(); ++column) {
+        const float theirs = numpy(i, row, column);
+        largest = std::max(largest, std::abs(theirs));
+        ASSERT_NEAR(picture["cells"][row][column].get<float>(), theirs, 1e-6F)
+            << row << " " << column;
+      }
+    EXPECT_NEAR(picture["largest"].get<float>(), largest, 1e-6F);
+  }
+}
+
+// Also of a part, and when the pixels do not divide it evenly.
+TEST_F(WeightsRoutes, CellsAreMeansOrLargestOfTheirValues) {
+  const std::size_t x0 = 5, x1 = width_() - 3, y0 = 2, y1 = height_() - 1;
+  constexpr std::size_t kWidth = 7, kHeight = 5;
+  for (const char* value : {"mean", "max_abs"}) {
+    const std::string path = std::format(
+        "weights/picture?name={}&value={}&x_from={}&x_to={}&y_from={}&y_to={}&width={}&height={}",
+        tensor_name(4), value, x0, x1, y0, y1, kWidth, kHeight);
+    const json picture = ask(path);
+    const auto result = server.client().Get("/api/v1/models/m/" + path + "&format=columns");
+    ASSERT_TRUE(static_cast<bool>(result));
+    std::vector<float> columns(kWidth * kHeight);
+    ASSERT_GE(result->body.size(), 32 + columns.size() * sizeof(float));
+    std::memcpy(columns.data(), result->body.data() + 32, columns.size() * sizeof(float));
+    std::size_t most = 0;
+    for (std::size_t py = 0; py < kHeight; ++py) {
+      for (std::size_t px = 0; px < kWidth; ++px) {
+        double sum = 0, largest = 0;
+        std::size_t count = 0;
+        for (std::size_t row = y0 + py * (y1 - y0) / kHeight;
+             row < y0 + (py + 1) * (y1 - y0) / kHeight; ++row)
+          for (std::size_t column = x0 + px * (x1 - x0) / kWidth;
+               column < x0 + (px + 1) * (x1 - x0) / kWidth; ++column) {
+            const double one = numpy(4, row, column);
+            sum += one;
+            largest = std::max(largest, std::abs(one));
+            ++count;
+          }
+        most = std::max(most, count);
+        const double expected =
+            std::string(value) == "mean" ? sum / static_cast<double>(count) : largest;
+        EXPECT_NEAR(picture["cells"][py][px].get<double>(), expected, 1e-6);
+        EXPECT_EQ(columns[py * kWidth + px], picture["cells"][py][px].get<float>());
+      }
+    }
+    EXPECT_EQ(picture["values_per_cell"], most);
+  }
+}
+
+TEST_F(WeightsRoutes, ValueAndItsBlock) {
+  const auto index = GgufIndex::open(folder_() / "models/m.gguf");
+  const std::string file = contents(folder_() / "models/m.gguf");
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    SCOPED_TRACE(kTypes[i]);
+    const std::size_t row = height_() - 2, column = width_() - 31;
+    const json value =
+        ask(std::format("weights/value?name={}&row={}&column={}", tensor_name(i), row, column));
+    EXPECT_NEAR(value["value"].get<float>(), numpy(i, row, column), 1e-6F);
+    const double minimum = value["minimum"].is_null() ? 0 : value["minimum"].get<double>();
+    EXPECT_NEAR(value["quant"].get<double>() * value["scale"].get<double>() - minimum,
+                numpy(i, row, column), 1e-6);
+    const GgufTensor& tensor = *index->find(tensor_name(i));
+    const std::size_t values = value["block"]["values"];
+    EXPECT_EQ(value["block"]["first"], column / values * values);
+    const std::size_t bytes = tensor.file.length * values / (width_() * height_());
+    std::string expected;
+    const std::size_t at = tensor.file.offset + (row * width_() + column) / values * bytes;
+    for (std::size_t b = 0; b < bytes; ++b)
+      expected += std::format("{:02x}", static_cast<unsigned char>(file[at + b]));
+    EXPECT_EQ(value["block"]["bytes"], expected);
+  }
+  // A type without blocks.
+  const json norm = ask("weights/value?name=output_norm.weight&column=3");
+  EXPECT_EQ(norm["block"]["values"], 1);
+  EXPECT_EQ(norm["scale"], nullptr);
+  const auto bits = static_cast<std::uint32_t>(
+      std::stoul(norm["block"]["bytes"].get<std::string>(), nullptr, 16));
+  EXPECT_EQ(std::bit_cast<float>(std::byteswap(bits)), norm["value"].get<float>());
+}
+
+// A mean of other values would hide it.
+TEST_F(WeightsRoutes, NotFiniteValuesAreNotHidden) {
+  std::filesystem::copy_file(folder_() / "f32.gguf", folder_() / "models/nan.gguf");
+  const auto index = GgufIndex::open(folder_() / "models/nan.gguf");
+  {
+    std::fstream file(folder_() / "models/nan.gguf",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    file.seekp(static_cast<std::streamoff>(index->find(tensor_name(0))->file.offset +
+                                           (3 * width_() + 40) * sizeof nan));
+    file.write(reinterpret_cast<const char*>(&nan), sizeof nan);
+  }
+  for (const char* value : {"mean", "max_abs"}) {
+    const json picture =
+        server
+            .get(std::format("/api/v1/models/nan/weights/picture?name={}&width=2&height=2&value={}",
+                             tensor_name(0), value))
+            .body;
+    std::ptrdiff_t nulls = 0;
+    for (const json& row : picture["cells"]) nulls += std::ranges::count(row, json());
+    EXPECT_EQ(nulls, 1);
+    EXPECT_EQ(picture["cells"][0][40 * 2 / width_()], nullptr) << picture;
+  }
+  const json one = server
+                       .get(std::format("/api/v1/models/nan/weights/value?name={}&row=3&column=40",
+                                        tensor_name(0)))
+                       .body;
+  EXPECT_EQ(one["value"], nullptr);
+  EXPECT_EQ(one["block"]["bytes"], "0000c07f");
+  std::filesystem::remove(folder_() / "models/nan.gguf");
+}
+
+TEST_F(WeightsRoutes, SaysWhatIsWrong) {
+  EXPECT_EQ(server.get("/api/v1/models/none/weights").status, 404);
+  EXPECT_TRUE(
+      ask("weights/tensor?name=blk.0.attn_q.weigth", 404)["detail"].get<std::string>().contains(
+          "blk.0.attn_q.weight"));
+  const std::string name = tensor_name(0);
+  ask(std::format("weights/value?name={}&row={}", name, height_()), 404);
+  ask(std::format("weights/value?name={}&column={}", name, width_()), 404);
+  ask(std::format("weights/picture?name={}&x_from={}", name, width_()), 404);
+  ask(std::format("weights/picture?name={}&y_from=2&y_to=1", name), 400);
+  ask(std::format("weights/picture?name={}&width=4097", name), 400);
+  ask(std::format("weights/picture?name={}&width=4096&height=4096", name), 400);
+  ask(std::format("weights/picture?name={}&value=median", name), 400);
+  ask("weights/value", 400);
+}
+
+}  // namespace
+}  // namespace tt::test

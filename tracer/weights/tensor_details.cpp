@@ -1,0 +1,80 @@
+#include "tracer/weights/tensor_details.h"
+
+#include <algorithm>
+
+#include "tracer/weights/block_parameters.h"
+
+namespace tt {
+
+namespace {
+
+// Sums of one tensor, with `each` for its rows.
+std::expected<WeightStatistics, std::string> statistics_of(
+    WeightReader& reader, const GgufTensor& tensor, const std::function<bool()>& keep_going,
+    const std::function<void(const WeightRows&)>& each = {}) {
+  WeightSum sum;
+  bool whole = true;
+  auto read = reader.read(tensor, all_rows(tensor), [&](const WeightRows& rows) {
+    for (std::uint64_t i = 0; i < rows.count; ++i) sum.add(rows.row(i));
+    if (each) each(rows);
+    return whole = keep_going();
+  });
+  if (!read) return std::unexpected(std::move(read.error()));
+  if (!whole) return std::unexpected("cancelled");
+  return sum.result();
+}
+
+}  // namespace
+
+std::vector<const TensorDetails::Row*> TensorDetails::largest_rows(std::size_t count) const {
+  std::vector<const Row*> largest;
+  for (const Row& row : rows) largest.push_back(&row);
+  std::ranges::stable_sort(largest, std::ranges::greater(),
+                           [](const Row* row) { return row->statistics.rms; });
+  largest.resize(std::min(count, largest.size()));
+  return largest;
+}
+
+std::expected<std::vector<TensorSummary>, std::string> tensor_summaries(
+    WeightReader& reader, const GgufIndex& index, const std::function<bool()>& keep_going) {
+  std::vector<TensorSummary> summaries;
+  for (const GgufTensor& tensor : index.tensors()) {
+    TensorSummary& summary = summaries.emplace_back();
+    summary.tensor = &tensor;
+    summary.why = undecodable_reason(tensor);
+    if (!summary.why.empty()) continue;
+    auto sum = statistics_of(reader, tensor, keep_going);
+    if (!sum) return std::unexpected(std::move(sum.error()));
+    summary.statistics = *sum;
+  }
+  return summaries;
+}
+
+std::expected<TensorDetails, std::string> tensor_details(WeightReader& reader,
+                                                         const GgufTensor& tensor,
+                                                         const std::function<bool()>& keep_going) {
+  TensorDetails details;
+  details.tensor = &tensor;
+  const BlockLayout* const layout = block_layout(tensor.type);
+  BlockParameters parameters;
+  auto sum = statistics_of(reader, tensor, keep_going, [&](const WeightRows& rows) {
+    details.histogram.add(rows.values);
+    for (std::uint64_t i = 0; i < rows.count; ++i) {
+      WeightSum of_row;
+      of_row.add(rows.row(i));
+      details.rows.push_back({.row = rows.first + i, .statistics = of_row.result()});
+    }
+    for (std::size_t at = 0; layout != nullptr && at < rows.bytes.size(); at += layout->bytes) {
+      parameters.scales.clear();
+      parameters.minima.clear();
+      layout->decode(rows.bytes.subspan(at, layout->bytes), parameters);
+      details.scales.add(parameters.scales);
+      details.minima.add(parameters.minima);
+    }
+  });
+  if (!sum) return std::unexpected(std::move(sum.error()));
+  details.statistics = *sum;
+  return details;
+}
+
+}  // namespace tt
