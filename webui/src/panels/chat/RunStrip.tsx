@@ -27,7 +27,8 @@ export function RunStrip({ store, session }: { store: Store; session: OpenSessio
   const ending = usePart(() => (session.active.value ? endingText(store, session) : null));
   const running = usePart(() => {
     void session.feed.version.value;
-    return run?.generated === 0 ? runningOpText(store, session) : null;
+    const isStopped = store.debug.stop.value !== null; // the bar of the debugger says where
+    return run?.generated === 0 && !isStopped ? runningOpText(store, session) : null;
   });
   if (!run) return null;
   const { share, text } = progressOf({ ...run, generated }, limitOf(store, run), stopping);
