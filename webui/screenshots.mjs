@@ -47,6 +47,10 @@ const VIEWS = {
     `full=sql&f.sql=${encodeURIComponent('SELECT operation_type, duration_ns, executions, bytes_read, bytes_per_s\nFROM op_time\nORDER BY duration_ns DESC')}`,
   ],
   budget: ['full=budget'],
+  weights: [
+    'full=weights&p.weights=t:blk.3.ffn_down.weight,show:picture',
+    (page) => pointAt(page, 0.4, 0.5),
+  ],
   start: [null],
   watch: ['step=40', (page) => page.keyboard.press('r')],
   'graph-layout': ['step=40&sel=o:64&l=3', (page) => page.keyboard.press('g')],

@@ -12,7 +12,7 @@ import {
   type CallOptions,
   type FileProgress,
 } from './call';
-import { decodePicture } from './frames';
+import { decodePicture, decodeWeightsPicture } from './frames';
 import { decodeSteps } from './step_columns';
 import * as wire from './types';
 import { upload } from './upload';
@@ -39,6 +39,30 @@ export function createApi(whileBusy: WhileBusy) {
     unload: (model: string) => call('POST', `models/${id(model)}/unload`, wire.model),
     gguf: (model: string, signal?: AbortSignal) =>
       get(`models/${id(model)}/gguf`, wire.gguf, { signal }),
+    weights: (model: string, signal?: AbortSignal) =>
+      get(`models/${id(model)}/weights`, wire.weights, { signal }),
+    tensorWeights: (model: string, name: string, signal?: AbortSignal) =>
+      get(`models/${id(model)}/weights/tensor`, wire.tensorWeights, { query: { name }, signal }),
+    weightsPicture: (model: string, query: wire.WeightsPictureQuery, signal?: AbortSignal) =>
+      whileBusy(
+        () =>
+          callBinary(`models/${id(model)}/weights/picture`, decodeWeightsPicture, {
+            query: { ...query, format: 'columns' },
+            signal,
+          }),
+        signal,
+      ),
+    weightsValue: (
+      model: string,
+      name: string,
+      row: number,
+      column: number,
+      signal?: AbortSignal,
+    ) =>
+      get(`models/${id(model)}/weights/value`, wire.weightsValue, {
+        query: { name, row, column },
+        signal,
+      }),
     memory: (model: string) => get(`models/${id(model)}/memory`, wire.memory),
     setMemory: (model: string, options: wire.MemoryOptions) =>
       call('PATCH', `models/${id(model)}/memory`, wire.memory, { body: options }),

@@ -8,7 +8,13 @@
 // The columns are views of the frame's buffer; nothing is copied.
 import { err, ok, type Result } from '../result';
 import { Mismatch, MAX_COUNT } from './check';
-import { pictureHead, type PictureHead } from './types';
+import type { Check } from './check';
+import {
+  pictureHead,
+  weightsPictureHead,
+  type PictureHead,
+  type WeightsPictureHead,
+} from './types';
 
 // Ops of a step, possibly of the step in flight.
 export interface OpsFrame {
@@ -65,16 +71,27 @@ export function decodeOpsFrame(buffer: ArrayBuffer): Result<OpsFrame, string> {
 }
 
 // A raster (api/raster_format.md): the sums of all pixels, and the description of both axes.
-export interface Picture extends PictureHead {
+interface Cells {
   readonly width: number;
   readonly height: number;
   readonly cells: Float32Array; // row by row, y ascending; a view of the frame's buffer
 }
+export type Picture = PictureHead & Cells;
+// The same of the values of weights, which are not sums.
+export type WeightsPicture = WeightsPictureHead & Cells;
 
 const KIND_RASTER = 3;
 const utf8 = new TextDecoder();
 
-export function decodePicture(buffer: ArrayBuffer): Result<Picture, string> {
+export const decodePicture = (buffer: ArrayBuffer): Result<Picture, string> =>
+  decodeRaster(buffer, pictureHead);
+export const decodeWeightsPicture = (buffer: ArrayBuffer): Result<WeightsPicture, string> =>
+  decodeRaster(buffer, weightsPictureHead);
+
+function decodeRaster<Head extends object>(
+  buffer: ArrayBuffer,
+  headOf: Check<Head>,
+): Result<Head & Cells, string> {
   if (buffer.byteLength < HEADER) return err('a raster is shorter than its header');
   const head = new DataView(buffer);
   if (!hasKind(buffer, KIND_RASTER)) return err('a raster does not begin with its kind');
@@ -82,7 +99,7 @@ export function decodePicture(buffer: ArrayBuffer): Result<Picture, string> {
   const end = HEADER + padded(4 * width * height);
   if (buffer.byteLength < end) return err(`a raster of ${width} x ${height} pixels is truncated`);
   return withDescription(buffer, end, 'raster', (json) => ({
-    ...pictureHead(json, ''),
+    ...headOf(json, ''),
     width,
     height,
     cells: new Float32Array(buffer, HEADER, width * height),

@@ -1,7 +1,18 @@
 // Short names and checks of the API types. The types are generated from api/openapi.yaml
 // (`npm run types` writes schema.d.ts). Times (`_ns`) are nanoseconds since the session's start
 // (exact in a double for 104 days); sizes are bytes.
-import { bool, count, list, nullable, num, object, oneOf, str, type Check } from './check';
+import {
+  bool,
+  count,
+  list,
+  nullable,
+  num,
+  object,
+  oneOf,
+  optional,
+  str,
+  type Check,
+} from './check';
 import type { components, operations } from './schema';
 
 type Schemas = components['schemas'];
@@ -386,6 +397,15 @@ export type AccessPattern = Pick<Schemas['AccessPattern'], 'prediction'>;
 export type Checked = Schemas['Validation'];
 export type Raster = Schemas['Raster'];
 
+// ---- Weights --------------------------------------------------------------------------------
+
+export type WeightsOfTensor = Schemas['Weights']['tensors'][number];
+export type TensorWeights = Schemas['TensorWeights'];
+export type WeightBins = NonNullable<Schemas['WeightBins']>;
+export type WeightsPictureHead = Omit<Schemas['WeightsPicture'], 'cells'>;
+export type WeightsPictureQuery = operations['weightsPicture']['parameters']['query'];
+export type WeightsValue = Schemas['WeightsValue'];
+
 export const hot = object<HotCold>({
   total: num,
   rows: list(object<HotCold['rows'][number]>({ name: str, all: sums, heat: str, size_bytes: num })),
@@ -535,4 +555,33 @@ export const raster = object<Raster>({
   x: pictureAxis,
   y: pictureAxis,
   cells: list(list(num)),
+});
+
+const ofTensor = { name: str, type: str, shape: list(num), layer: nullable(num), bytes: num };
+export const weights = object<Schemas['Weights']>({
+  tensors: list(
+    object<WeightsOfTensor>({ ...ofTensor, count: optional(num), error: optional(str) }),
+  ),
+});
+const bins = nullable(list(object<WeightBins[number]>({ from: num, to: num, count: num })));
+export const tensorWeights = object<TensorWeights>({
+  ...ofTensor,
+  histogram: bins,
+  scales: bins,
+  minima: bins,
+  largest_rows: list(object<TensorWeights['largest_rows'][number]>({ row: num, rms: num })),
+});
+const weightsAxis = object<WeightsPictureHead['x']>({ size: num, from: num, to: num });
+export const weightsPictureHead = object<WeightsPictureHead>({
+  x: weightsAxis,
+  y: weightsAxis,
+  largest: num,
+  values_per_cell: num,
+});
+export const weightsValue = object<WeightsValue>({
+  value: nullable(num),
+  quant: nullable(num),
+  scale: nullable(num),
+  minimum: nullable(num),
+  block: object<WeightsValue['block']>({ first: num, values: num, bytes: str }),
 });

@@ -88,6 +88,14 @@ export const PANELS: readonly Panel[] = [
     body: lazy(async () => (await import('./compare/ComparePanel')).ComparePanel),
   },
   {
+    id: 'weights',
+    title: 'Weights',
+    needs: 'nothing',
+    about:
+      'The values of the weights, read from the model file: statistics of every tensor, a histogram, and a picture that is zoomed to single values and the blocks that they are decoded from.',
+    body: lazy(async () => (await import('./weights/WeightsPanel')).WeightsPanel),
+  },
+  {
     id: 'sql',
     title: 'SQL',
     needs: 'session',

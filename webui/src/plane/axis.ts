@@ -3,8 +3,8 @@ import { formatBytes, formatCount, formatNs } from '../format';
 import { clip, overlaps, spanOf, type Range } from './range';
 
 // rows: named rows, one unit each. count: numbered units, for example tokens. time: nanoseconds.
-// bytes: offsets. one: a single unit, everything.
-export type AxisKind = 'rows' | 'count' | 'time' | 'bytes' | 'one';
+// bytes: offsets. index: numbered units of a matrix, on both axes. one: a single unit, everything.
+export type AxisKind = 'rows' | 'count' | 'time' | 'bytes' | 'index' | 'one';
 
 export interface Section extends Range {
   readonly name: string;
@@ -222,18 +222,20 @@ function byteStep(pitch: number, room: number): number {
   return 2 ** Math.ceil(Math.log2(room / pitch));
 }
 
+const isNumbered = ({ kind }: Axis): boolean => kind === 'count' || kind === 'index';
+
 export function ticks(axis: Axis, view: Range, pixels: number, room: number): readonly Label[] {
   const pitch = pixels / spanOf(view);
   const step =
     axis.kind === 'bytes'
       ? Math.max(1, byteStep(pitch, room))
-      : Math.max(axis.kind === 'count' ? 1 : 0, tickStep(pitch, room));
+      : Math.max(isNumbered(axis) ? 1 : 0, tickStep(pitch, room));
   const first = Math.ceil(Math.max(view.from, axis.whole.from) / step);
   const labels: Label[] = [];
   const end = Math.min(view.to, axis.whole.to);
   for (let i = first; i * step < end; i += 1) {
     const at = i * step;
-    const to = axis.kind === 'count' ? at + 1 : at;
+    const to = isNumbered(axis) ? at + 1 : at;
     labels.push({ from: at, to, text: tickText(axis, at, step) });
   }
   return labels;
@@ -254,6 +256,7 @@ export function positionText(axis: Axis, at: number): string {
     case 'rows':
       return axis.names[Math.floor(at) - axis.whole.from] ?? String(Math.floor(at));
     case 'count':
+    case 'index':
       return `${axis.name} ${formatCount(Math.floor(at))}`;
     case 'time':
       return formatNs(at);
@@ -301,7 +304,8 @@ export function rangeText(axis: Axis, { from, to }: Range): string {
       const prefix = /^\d+$/.test(names[0] ?? '') ? `${axis.name} ` : '';
       return prefix + (names[0] === names[1] ? (names[0] ?? '') : names.join(' – '));
     }
-    case 'count': {
+    case 'count':
+    case 'index': {
       const [first, last] = [Math.floor(from), Math.max(Math.floor(from), Math.ceil(to) - 1)];
       return first === last
         ? `${axis.name} ${formatCount(first)}`

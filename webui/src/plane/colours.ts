@@ -4,6 +4,8 @@
 
 export type Rgb = readonly [number, number, number];
 export type Palette = 'viridis' | 'cividis' | 'heat' | 'grey';
+// diverging: of values with a sign, neutral at 0.
+export type Colours = Palette | 'diverging';
 
 // viridis as a polynomial fit of its 256 colours.
 // prettier-ignore
@@ -40,7 +42,12 @@ const HEAT: readonly Rgb[] = [
 ]; // prettier-ignore
 const GREY: readonly Rgb[] = [[45, 45, 48], [245, 245, 245]]; // prettier-ignore
 
-export function colourOf(palette: Palette, t: number, isLight = false): Rgb {
+// From negative to positive; values near 0 have almost the colour of the page.
+const DIVERGING: readonly Rgb[] = [[120, 190, 255], [40, 100, 190], [34, 36, 42], [180, 84, 20], [255, 180, 100]]; // prettier-ignore
+const DIVERGING_LIGHT: readonly Rgb[] = [[8, 48, 130], [90, 150, 220], [242, 242, 242], [225, 140, 60], [130, 45, 0]]; // prettier-ignore
+export const NOT_FINITE: Rgb = [225, 0, 200]; // NaN and infinity, in diverging colours
+
+export function colourOf(palette: Colours, t: number, isLight = false): Rgb {
   const at = isLight ? 1 - t : t;
   switch (palette) {
     case 'viridis':
@@ -51,11 +58,13 @@ export function colourOf(palette: Palette, t: number, isLight = false): Rgb {
       return between(HEAT, t);
     case 'grey':
       return between(GREY, at);
+    case 'diverging':
+      return between(isLight ? DIVERGING_LIGHT : DIVERGING, t);
   }
 }
 
 // The scale from left to right, as CSS.
-export function gradientOf(palette: Palette, isLight = false): string {
+export function gradientOf(palette: Colours, isLight = false): string {
   const stops = Array.from(
     { length: 13 },
     (_, i) => `rgb(${colourOf(palette, i / 12, isLight).join(' ')})`,
@@ -67,15 +76,15 @@ export const PALETTES: readonly Palette[] = ['viridis', 'cividis', 'heat', 'grey
 
 const tables = new Map<string, Uint32Array>();
 
-// By level: RGBA bytes as a little-endian number. Level 0 is "no value" and transparent; 1..255 are
-// the colours.
-export function coloursOf(palette: Palette, isLight = false): Uint32Array {
+// By level: RGBA bytes as a little-endian number. Level 0 is "no value": transparent, or NOT_FINITE;
+// 1..255 are the colours.
+export function coloursOf(palette: Colours, isLight = false): Uint32Array {
   const key = `${palette} ${isLight}`;
   const known = tables.get(key);
   if (known) return known;
   const table = Uint32Array.from({ length: 256 }, (_, level) => {
-    if (level === 0) return 0;
-    const [r, g, b] = colourOf(palette, (level - 1) / 254, isLight);
+    if (level === 0 && palette !== 'diverging') return 0;
+    const [r, g, b] = level === 0 ? NOT_FINITE : colourOf(palette, (level - 1) / 254, isLight);
     return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
   });
   tables.set(key, table);

@@ -62,6 +62,7 @@ const MAX_ROW = 46;
 export const MIN_TEXT_COLUMN = 13; // minimum column width for text
 
 export interface Axes {
+  readonly bare?: true; // Scene
   readonly x: Axis;
   readonly tracks: readonly {
     readonly title?: string;
@@ -78,32 +79,33 @@ export function fullX(axis: Axis, width: number): Range {
   return { from: axis.whole.from, to: Math.max(axis.whole.to, axis.whole.from + width / widest) };
 }
 
-export function planeLayout(box: Box, { x: axis, tracks }: Axes, camera: Camera): PlaneLayout {
+export function planeLayout(box: Box, axes: Axes, camera: Camera): PlaneLayout {
+  const { tracks } = axes;
   const most = Math.min(0.3 * box.w, Math.max(...tracks.map((track) => gutterOf(track, Infinity))));
-  const widest = layoutWith(box, { x: axis, tracks }, camera, most);
+  const widest = layoutWith(box, axes, camera, most);
   // Where the names of single rows have no room, the names of groups need less of it.
   const needed = tracks.map((track, i) => {
     const { plot, y } = widest.tracks[i] ?? { plot: { h: 0 }, y: track.y.whole };
     return gutterOf(track, plot.h / spanOf(y));
   });
   const gutter = Math.min(most, Math.max(...needed));
-  return gutter === most ? widest : layoutWith(box, { x: axis, tracks }, camera, gutter);
+  return gutter === most ? widest : layoutWith(box, axes, camera, gutter);
 }
 
 function layoutWith(
   box: Box,
-  { x: axis, tracks }: Axes,
+  { x: axis, tracks, bare }: Axes,
   camera: Camera,
   gutter: number,
 ): PlaneLayout {
-  const margin = box.w < 480 ? 0 : axis.kind === 'one' ? 0.35 * box.w : MARGIN;
+  const margin = box.w < 480 || bare ? 0 : axis.kind === 'one' ? 0.35 * box.w : MARGIN;
   const lanes = lanesWidth(Math.max(0, ...tracks.map((track) => track.lanes?.length ?? 0)));
   const w = Math.max(40, box.w - gutter - lanes - margin - (margin === 0 ? 8 : 0));
   const full = fullX(axis, w);
   const x = camera.x ? moveInto(camera.x, full) : full;
   const bottom = bottomOf(axis, w / spanOf(x));
   // A single column has no sums and no marks.
-  const top = axis.kind === 'one' ? GAP : SUMS + GAP + MARKS + 2;
+  const top = axis.kind === 'one' || bare ? GAP : SUMS + GAP + MARKS + 2;
   const title = tracks.length > 1 || lanes > 0 ? TITLE : 0;
   const room = Math.max(40, box.h - top - bottom - title * tracks.length);
   const shares = tracks.reduce((sum, { share }) => sum + share, 0);

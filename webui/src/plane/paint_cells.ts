@@ -1,6 +1,6 @@
 // Paints the cells of a plane. Layout, values and colours are computed before.
 import { sectionsIn, type Axis } from './axis';
-import { coloursOf, type Palette } from './colours';
+import { coloursOf, type Colours } from './colours';
 import { clipped, type Ctx } from './canvas';
 import { xOf, yOf, type PlaneLayout, type TrackLayout } from './layout';
 import { levelsOf, type Raster, type ValueRange } from './raster';
@@ -9,7 +9,7 @@ import { sameScale, type Scale } from './scale';
 import type { PlaneTheme } from './theme';
 
 export interface Colouring {
-  readonly palette: Palette;
+  readonly palette: Colours;
   readonly scale: Scale;
   readonly shown: ValueRange;
 }

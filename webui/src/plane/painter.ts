@@ -170,7 +170,7 @@ export class PlanePainter {
       paintLanes(ctx, track, lanes, theme);
       const raster = this.best[i];
       const figures = this.figures[i];
-      if (!raster || !figures || raster.width === 0) return;
+      if (!raster || !figures || raster.width === 0 || scene.bare) return;
       paintFigures(
         ctx,
         layout,
@@ -193,13 +193,13 @@ export class PlanePainter {
       const track = layout.tracks[i];
       return track ? [{ track, raster }] : [];
     });
-    if (scene.x.kind !== 'one') paintSums(ctx, layout, ofTracks, theme);
+    if (scene.x.kind !== 'one' && !scene.bare) paintSums(ctx, layout, ofTracks, theme);
     if (marks) paintTogether(ctx, layout, marks.together, theme);
     paintLabels(ctx, layout, scene.x, theme);
   }
 
   // The colours of a growing session change at most every SCALE_MS.
-  private scaleFor(best: readonly Raster[], { log, tracks }: Scene): Scale {
+  private scaleFor(best: readonly Raster[], { log, tracks, palette }: Scene): Scale {
     const scale = this.parts.scale.peek();
     const isSame =
       tracks.length === this.scaledOf.length &&
@@ -220,6 +220,7 @@ export class PlanePainter {
     const next = scaleOf(
       best.map(({ cells }) => cells),
       log,
+      palette === 'diverging' ? 'both' : 'positive',
     );
     if (!sameScale(next, scale)) this.parts.scale.value = next;
     return next;

@@ -374,4 +374,4 @@ export class Plane implements PlaneInput {
 
 // Whether zooming with the wheel also zooms the rows: they do not all have room.
 const isTall = ({ kind, whole }: Axis): boolean =>
-  kind === 'bytes' || (kind === 'rows' && spanOf(whole) > 64);
+  kind === 'bytes' || kind === 'index' || (kind === 'rows' && spanOf(whole) > 64);

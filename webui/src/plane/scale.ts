@@ -2,7 +2,7 @@
 import { quantile } from '../quantile';
 
 export interface Scale {
-  readonly min: number; // the first colour; lower values are clamped
+  readonly min: number; // the first colour; lower values are clamped. Negative: values have signs
   readonly max: number; // the last colour; higher values are clamped
   readonly clips: boolean; // some values exceed max
   readonly log: boolean;
@@ -17,8 +17,13 @@ const SAMPLES = 8192;
 
 // The scale of positive values. `max` is the maximum, or the 99.5th percentile if the maximum is
 // more than twice as large: a single slow step (first read from disk) must not compress the colour
-// scale. Percentiles are estimated from some thousand values at fixed positions.
-export function scaleOf(lists: readonly Float32Array[], log: boolean): Scale {
+// scale. Percentiles are estimated from some thousand values at fixed positions. Of signed values the
+// scale is that of their absolute values, in both directions.
+export function scaleOf(
+  lists: readonly Float32Array[],
+  log: boolean,
+  signs: 'positive' | 'both' = 'positive',
+): Scale {
   const count = lists.reduce((sum, list) => sum + list.length, 0);
   let stride = Math.max(1, Math.floor(count / SAMPLES));
   if (stride % 2 === 0) stride += 1; // not a divisor of usual widths
@@ -26,7 +31,7 @@ export function scaleOf(lists: readonly Float32Array[], log: boolean): Scale {
   let largest = 0;
   for (const list of lists) {
     for (let i = 0; i < list.length; i += 1) {
-      const value = list[i] ?? 0;
+      const value = signs === 'both' ? Math.abs(list[i] ?? 0) : (list[i] ?? 0);
       if (value > largest) largest = value;
       if (i % stride === 0 && value > 0) samples.push(value);
     }
@@ -34,6 +39,7 @@ export function scaleOf(lists: readonly Float32Array[], log: boolean): Scale {
   samples.sort((a, b) => a - b);
   const high = quantile(samples, 0.995) ?? largest;
   const max = largest > 2 * high ? high : largest;
+  if (signs === 'both') return { min: -max, max, clips: max < largest, log: false };
   const min = log ? Math.min(quantile(samples, 0.005) ?? largest, max) : 0;
   return { min, max, clips: max < largest, log };
 }
@@ -50,8 +56,8 @@ export function valueAt(fraction: number, { min, max, log }: Scale): number {
   return log && min > 0 ? min * (max / min) ** fraction : min + fraction * (max - min);
 }
 
-// 1..255; 0: no value.
+// 1..255; 0: no value, or one that is not finite.
 export function levelOf(value: number, scale: Scale): number {
-  if (!(value > 0)) return 0;
+  if (scale.min < 0 ? !Number.isFinite(value) : !(value > 0)) return 0;
   return 1 + Math.round(254 * fractionOf(value, scale));
 }

@@ -1,6 +1,6 @@
 // What a plane shows: its axes, its sources and its colours.
 import type { Axis, Section } from './axis';
-import type { Palette } from './colours';
+import type { Colours } from './colours';
 import type { Columns, ValueRange } from './raster';
 import type { Range } from './range';
 import type { Source } from './sources/source';
@@ -31,9 +31,11 @@ export interface Scene {
   readonly x: Axis;
   readonly tracks: readonly Track[];
   readonly log: boolean;
-  readonly palette: Palette;
+  readonly palette: Colours;
   readonly shown: ValueRange;
   readonly lens: boolean;
+  // Without sums of the columns and figures of the rows: values with signs cancel out.
+  readonly bare?: true;
   readonly medians: Columns | null; // the figures of the rows are medians over these; null: means
   readonly valueText: (value: number, track: number) => string;
   // Timing of the units of x, and whether a line follows a unit; null: none.

@@ -54,7 +54,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
       split(
         'column',
         0.54,
-        dock('map', 'graph', 'analytics', 'compare', 'sql'),
+        dock('map', 'graph', 'analytics', 'compare', 'weights', 'sql'),
         dock('table', 'budget'),
       ),
       dock('inspector', 'debug'),
@@ -67,8 +67,8 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     split(
       'row',
       0.68,
-      dock('map', 'graph', 'analytics', 'compare', 'sql', 'table', 'budget'),
-      dock('inspector', 'debug'),
+        dock('map', 'graph', 'analytics', 'compare', 'weights', 'sql', 'table', 'budget'),
+        dock('inspector', 'debug'),
     ),
   ),
   graph: split(
@@ -77,7 +77,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     split(
       'column',
       0.68,
-      dock('graph', 'map', 'analytics', 'compare', 'sql', 'chat', 'sessions'),
+      dock('graph', 'map', 'analytics', 'compare', 'weights', 'sql', 'chat', 'sessions'),
       dock('table', 'budget'),
     ),
     dock('inspector', 'debug'),

@@ -86,6 +86,7 @@ export const PANELS = new Set([
   'inspector',
   'analytics',
   'compare',
+  'weights',
   'sql',
   'debug',
 ]);

@@ -10,7 +10,9 @@ import { copyText } from '../../ui/clipboard';
 import { usePart } from '../../ui/hooks';
 import { Menu, MenuItem } from '../../ui/Menu';
 import { Empty } from '../../ui/States';
+import { isModelOf } from '../map/residency';
 import { defaultTable, encodeTable } from '../table/table_options';
+import { defaultWeights, encodeWeights } from '../weights/weights_options';
 import { Figures, isPartShown, UNFILTERED } from './Figures';
 import {
   inspectionJson,
@@ -165,6 +167,9 @@ function Actions({ store, session, what }: DetailsProps & { what: Inspection }) 
           Accesses
         </button>
       )}
+      {what.kind === 'Weight' && (
+        <WeightsButton store={store} session={session} tensor={what.title} />
+      )}
       {layer !== null && (
         <button
           type="button"
@@ -191,6 +196,31 @@ function Actions({ store, session, what }: DetailsProps & { what: Inspection }) 
         />
       )}
     </div>
+  );
+}
+
+// Only of a model that the server has.
+function WeightsButton({ store, session, tensor }: DetailsProps & { tensor: string }) {
+  const info = session.info.value;
+  const list = store.models.list.value;
+  const model =
+    info.is === 'ready' && list.is === 'ready'
+      ? list.value.models.find((one) => isModelOf(info.value, one))
+      : undefined;
+  if (!model) return null;
+  return (
+    <button
+      type="button"
+      class="small"
+      title="Show the values of this tensor"
+      onClick={() => {
+        store.reveal('weights');
+        const text = encodeWeights({ ...defaultWeights, model: model.id, tensor, show: 'picture' });
+        store.navigation.setOptions('weights', text, 'push');
+      }}
+    >
+      Weights
+    </button>
   );
 }
 

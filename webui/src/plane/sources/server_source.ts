@@ -16,7 +16,19 @@ export interface PictureRequest {
   readonly height: number;
 }
 
-export type LoadPicture = (request: PictureRequest, signal: AbortSignal) => ApiResult<Picture>;
+// What the source needs of a picture.
+export interface PlanePicture {
+  readonly x: Range & { readonly size: number };
+  readonly y: Range & { readonly size: number };
+  readonly width: number;
+  readonly height: number;
+  readonly cells: Float32Array;
+}
+
+export type LoadPicture<P extends PlanePicture = Picture> = (
+  request: PictureRequest,
+  signal: AbortSignal,
+) => ApiResult<P>;
 
 const DELAY_MS = 40; // a gesture changes the view many times a second
 const MARGIN = 0.25; // of the view, loaded on each side in advance
@@ -40,22 +52,25 @@ const emptyUse = (): Use => ({
   timer: null,
 });
 
-export class ServerSource implements Source {
+export class ServerSource<P extends PlanePicture = Picture> implements Source {
   readonly version: ReadonlySignal<number>;
   readonly error: ReadonlySignal<ApiError | null>;
   readonly busy: ReadonlySignal<boolean>;
   // The description of the axes and the totals; null: not loaded yet.
-  readonly picture: ReadonlySignal<Picture | null>;
+  readonly picture: ReadonlySignal<P | null>;
   private readonly changes = signal(0);
   private readonly failure = signal<ApiError | null>(null);
   private readonly running = signal(false);
-  private readonly current = signal<Picture | null>(null);
+  private readonly current = signal<P | null>(null);
   private whole: Raster | null = null;
   private readonly uses = { plane: emptyUse(), lens: emptyUse() };
   private overviewControl: AbortController | null = null;
-  private readonly load: LoadPicture;
+  private readonly load: LoadPicture<P>;
+  private readonly rasterOf: (picture: P) => Raster;
 
-  constructor(load: LoadPicture) {
+  // `cells`: sums over the units of a pixel, or values that do not depend on their number.
+  constructor(load: LoadPicture<P>, cells: 'sums' | 'values' = 'sums') {
+    this.rasterOf = cells === 'sums' ? rasterOfSums : rasterOfValues;
     this.version = this.changes;
     this.error = this.failure;
     this.busy = this.running;
@@ -81,7 +96,7 @@ export class ServerSource implements Source {
     if (control.signal.aborted) return;
     this.failure.value = answer.ok ? null : answer.error;
     if (answer.ok) {
-      this.whole = rasterOf(answer.value);
+      this.whole = this.rasterOf(answer.value);
       for (const use of Object.values(this.uses)) {
         use.details = [];
         use.asked = null;
@@ -140,7 +155,7 @@ export class ServerSource implements Source {
     this.running.value = false;
     use.asked = null;
     this.failure.value = answer.ok ? null : answer.error;
-    if (answer.ok) use.details = [...use.details, rasterOf(answer.value)].slice(-KEPT);
+    if (answer.ok) use.details = [...use.details, this.rasterOf(answer.value)].slice(-KEPT);
     this.changes.value += 1;
   }
 }
@@ -150,16 +165,24 @@ const limited = (width: number, height: number) => ({
   height: Math.min(MAX_PIXELS, Math.max(1, Math.round(height))),
 });
 
-function rasterOf({ x, y, width, height, cells }: Picture): Raster {
+function rasterOfSums({ x, y, width, height, cells }: PlanePicture): Raster {
   return normalized({ from: x.from, to: x.to }, { from: y.from, to: y.to }, width, height, cells);
 }
+
+const rasterOfValues = ({ x, y, width, height, cells }: PlanePicture): Raster => ({
+  x: { from: x.from, to: x.to },
+  y: { from: y.from, to: y.to },
+  width,
+  height,
+  cells,
+});
 
 interface Axes {
   readonly x: Range;
   readonly y: Range;
 }
 
-const wholeOf = ({ x, y }: Picture): Axes => ({
+const wholeOf = ({ x, y }: PlanePicture): Axes => ({
   x: { from: Math.min(x.from, x.size), to: x.size },
   y: { from: Math.min(y.from, y.size), to: y.size },
 });
@@ -178,7 +201,7 @@ const densityOf = ({ x, y, width, height }: Raster): number =>
 
 // Whether the raster covers what is wanted and has its resolution: a pixel per pixel of the screen,
 // or all units of the axis.
-export function isEnough(raster: Raster, wanted: Wanted, axes: Picture | null): boolean {
+export function isEnough(raster: Raster, wanted: Wanted, axes: PlanePicture | null): boolean {
   const isFine = (pixels: number, range: Range, want: Range, room: number): boolean =>
     pixels >= spanOf(range) || pixels / spanOf(range) >= (0.7 * room) / spanOf(want);
   return (
@@ -189,7 +212,7 @@ export function isEnough(raster: Raster, wanted: Wanted, axes: Picture | null): 
 }
 
 // Whether nothing in view is outside of the raster.
-function coversView(raster: Raster, wanted: Wanted, axes: Picture | null): boolean {
+function coversView(raster: Raster, wanted: Wanted, axes: PlanePicture | null): boolean {
   if (!axes) return false;
   const whole = wholeOf(axes);
   return covers(raster.x, clipTo(wanted.x, whole.x)) && covers(raster.y, clipTo(wanted.y, whole.y));

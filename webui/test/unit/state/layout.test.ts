@@ -25,6 +25,7 @@ const KNOWN = [
   'inspector',
   'analytics',
   'compare',
+  'weights',
   'sql',
   'debug',
 ];
@@ -45,11 +46,19 @@ describe('a layout', () => {
 
   it('moves a panel into a dock and beside it', () => {
     const into = moved(explore, 'table', 'map', 'into');
-    expect(dockOf(into, 'table')).toEqual(['map', 'graph', 'analytics', 'compare', 'sql', 'table']);
+    expect(dockOf(into, 'table')).toEqual([
+      'map',
+      'graph',
+      'analytics',
+      'compare',
+      'weights',
+      'sql',
+      'table',
+    ]);
     expect(docksOf(into)).toHaveLength(5);
     const beside = moved(explore, 'graph', 'map', 'right');
     expect(docksOf(beside).map(({ panels }) => panels.join())).toEqual([
-      'chat', 'sessions', 'map,analytics,compare,sql', 'graph', 'table,budget', 'inspector,debug',
+      'chat', 'sessions', 'map,analytics,compare,weights,sql', 'graph', 'table,budget', 'inspector,debug',
     ]); // prettier-ignore
     expect(moved(explore, 'chat', 'chat', 'left')).toBe(explore);
     expect(dockOf(moved(explore, 'map', 'map', 'left'), 'map')).toEqual(['map']);
@@ -83,7 +92,14 @@ describe('a layout', () => {
   it('of an older version has new panels beside those that they are with by default', () => {
     const old = JSON.stringify(explore).replace(',"analytics","compare","sql"', '');
     const now = parseLayout(old, KNOWN);
-    expect(now && dockOf(now, 'sql')).toEqual(['map', 'graph', 'analytics', 'compare', 'sql']);
+    expect(now && dockOf(now, 'sql')).toEqual([
+      'map',
+      'graph',
+      'analytics',
+      'compare',
+      'weights',
+      'sql',
+    ]);
   });
 
   it('of an older version gets the new panels', () => {
@@ -100,6 +116,7 @@ describe('a layout', () => {
         'inspector',
         'analytics',
         'compare',
+        'weights',
         'sql',
         'debug',
       ],

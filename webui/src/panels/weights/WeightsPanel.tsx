@@ -1,0 +1,386 @@
+// The values of a model's weights: all tensors, and one as a histogram and as a picture. Read from the
+// files of the model; nothing is run.
+import { computed, signal, type ReadonlySignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import '../../charts/charts.css';
+import './weights.css';
+import { ChartView } from '../../charts/ChartView';
+import type { Scene as ChartScene } from '../../charts/scene';
+import { csvOf } from '../../charts/table';
+import { formatCount, formatShape, plural } from '../../format';
+import { nextSort, sortOf, sortText } from '../../grid/column';
+import type { TensorWeights, WeightBins, WeightsOfTensor } from '../../net/types';
+import { gradientOf } from '../../plane/colours';
+import { isWholeCamera, wholeCamera } from '../../plane/layout';
+import type { Plane } from '../../plane/plane';
+import { PlaneView } from '../../plane/PlaneView';
+import { emptyScale, type Scale } from '../../plane/scale';
+import { Resource } from '../../state/resource';
+import type { Store } from '../../state/store';
+import { IconButton } from '../../ui/Button';
+import { download } from '../../ui/download';
+import { Grid } from '../../ui/Grid';
+import { usePart, useResource } from '../../ui/hooks';
+import { Segmented } from '../../ui/Segmented';
+import { Empty, Failed, Loading } from '../../ui/States';
+import type { PanelProps } from '../panel';
+import { blockText, floatText, formulaText, shortText } from './value_text';
+import {
+  CELLS,
+  decodeWeights,
+  encodeWeights,
+  VIEWS,
+  withTensor,
+  type CellsOf,
+  type WeightsOptions,
+  type WeightsView,
+} from './weights_options';
+import { TensorPicture } from './weights_picture';
+import {
+  binsTable,
+  GREATEST_FIRST,
+  sortedWeights,
+  weightColumns,
+  weightsCsv,
+} from './weights_tables';
+
+const VIEW_NAMES: Readonly<Record<WeightsView, string>> = {
+  tensors: 'Tensors',
+  histogram: 'Histogram',
+  picture: 'Picture',
+};
+const CELL_NAMES: Readonly<Record<CellsOf, string>> = { mean: 'mean', max_abs: 'max |value|' };
+
+type Change = (part: Partial<WeightsOptions>, how: 'push' | 'debounced') => void;
+
+export function WeightsPanel({ store, panel }: PanelProps) {
+  const options = useMemo(
+    () => computed(() => decodeWeights(store.navigation.view.value.options[panel] ?? '')),
+    [store, panel],
+  );
+  const change: Change = (part, how) => {
+    store.navigation.setOptions(panel, encodeWeights({ ...options.peek(), ...part }), how);
+  };
+  const { show, tensor, cells } = options.value;
+  const model = usePart(() => options.value.model ?? store.models.current.value?.id ?? null);
+  if (model === null) return <Empty>The server has no model whose weights could be shown.</Empty>;
+  return (
+    <>
+      <div class="toolbar">
+        <ModelChoice store={store} model={model} change={change} />
+        <Segmented
+          label="View of the weights"
+          value={show}
+          options={VIEWS.map((one) => ({ value: one, text: VIEW_NAMES[one] }))}
+          choose={(one) => {
+            change({ show: one }, 'push');
+          }}
+        />
+        {show === 'picture' && (
+          <Segmented
+            label="A cell of several values"
+            value={cells}
+            options={CELLS.map((one) => ({ value: one, text: CELL_NAMES[one] }))}
+            choose={(one) => {
+              change({ cells: one }, 'push');
+            }}
+          />
+        )}
+        <span class="toolbar-end" />
+        {show === 'picture' && (
+          <IconButton
+            icon="fit"
+            label="Show the whole tensor"
+            hint="0"
+            disabled={isWholeCamera(options.value.camera)}
+            onClick={() => {
+              change({ camera: wholeCamera }, 'push');
+            }}
+          />
+        )}
+      </div>
+      {show === 'tensors' ? (
+        <Tensors key={model} {...{ store, panel, model, options, change }} />
+      ) : tensor === null ? (
+        <Empty>Choose a tensor in the list of tensors.</Empty>
+      ) : show === 'histogram' ? (
+        <Histograms key={`${model} ${tensor}`} {...{ store, model, tensor }} />
+      ) : (
+        <Picture
+          key={`${model} ${tensor} ${cells}`}
+          {...{ store, panel, model, tensor, options, change }}
+        />
+      )}
+    </>
+  );
+}
+
+function ModelChoice({ store, model, change }: { store: Store; model: string; change: Change }) {
+  const list = store.models.list.value;
+  const models = list.is === 'ready' ? list.value.models : [];
+  return (
+    <label>
+      Model{' '}
+      <select
+        value={model}
+        onChange={({ currentTarget }) => {
+          change({ model: currentTarget.value, at: null }, 'push');
+        }}
+      >
+        {models.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+interface TensorsProps {
+  readonly store: Store;
+  readonly panel: string;
+  readonly model: string;
+  readonly options: ReadonlySignal<WeightsOptions>;
+  readonly change: Change;
+}
+
+function Tensors({ store, panel, model, options, change }: TensorsProps) {
+  const resource = useMemo(
+    () =>
+      new Resource<{ readonly tensors: readonly WeightsOfTensor[] }>({
+        key: () => model,
+        load: (signal) => store.api.weights(model, signal),
+        reconnects: store.connection.reconnects,
+      }),
+    [store, model],
+  );
+  const { value, error } = useResource(resource);
+  const order = usePart(() => store.navigation.view.value.sorts[panel] ?? '');
+  const sort = useMemo(() => (order === '' ? null : sortOf(order)), [order]);
+  const rows = useMemo(() => {
+    const all = value?.tensors ?? [];
+    return sort ? sortedWeights(all, sort) : all; // without an order: as in the file
+  }, [value, sort]);
+  if (error) {
+    return (
+      <Failed
+        what="The weights cannot be read."
+        error={error}
+        retry={() => {
+          resource.reload();
+        }}
+      />
+    );
+  }
+  if (!value) return <Loading>Reading all weights…</Loading>;
+  const { tensor } = options.value;
+  const active = rows.findIndex(({ name }) => name === tensor);
+  return (
+    <>
+      <p class="weights-note">
+        {plural(rows.length, 'tensor')}. Enter or a double click shows the picture of a tensor.{' '}
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            download(`${model}-weights.csv`, new Blob([weightsCsv(rows)], { type: 'text/csv' }));
+          }}
+        >
+          Save as CSV
+        </button>
+      </p>
+      <div class="table">
+        <Grid
+          label="Statistics of the weights"
+          columns={weightColumns}
+          rows={rows}
+          sort={sort}
+          active={active < 0 ? null : active}
+          onSort={(key) => {
+            const before = sort ?? { key: '', descending: false };
+            store.navigation.setSort(panel, sortText(nextSort(before, key, GREATEST_FIRST)));
+          }}
+          onActivate={({ name }) => {
+            change(withTensor(options.peek(), name), 'push');
+          }}
+          onEnter={({ name }) => {
+            change({ ...withTensor(options.peek(), name), show: 'picture' }, 'push');
+          }}
+        />
+      </div>
+    </>
+  );
+}
+
+// ---- Histograms -----------------------------------------------------------------------
+
+function Histograms({ store, model, tensor }: { store: Store; model: string; tensor: string }) {
+  const resource = useMemo(
+    () =>
+      new Resource<TensorWeights>({
+        key: () => tensor,
+        load: (signal) => store.api.tensorWeights(model, tensor, signal),
+        reconnects: store.connection.reconnects,
+      }),
+    [store, model, tensor],
+  );
+  const { value, error } = useResource(resource);
+  if (error) return <Failed what="The tensor cannot be read." error={error} />;
+  if (!value) return <Loading>Reading the tensor…</Loading>;
+  const rows = value.largest_rows.slice(0, 5);
+  return (
+    <div class="weights-charts">
+      <p class="weights-note">
+        <b class="mono">{value.name}</b> {value.type} {formatShape(value.shape)}: {shortText(value.min)}{' '}
+        to {shortText(value.max)}, mean {shortText(value.mean)}, std {shortText(value.std)},{' '}
+        {plural(value.zeros, 'zero')}, {plural(value.outliers, 'outlier')},{' '}
+        {formatCount(value.not_finite)} not finite. Rows with the largest root mean square:{' '}
+        {rows.map(({ row, rms }) => `${row} (${shortText(rms)})`).join(', ')}.
+      </p>
+      <Chart store={store} title="Values" file={`${model}-${tensor}`} bins={value.histogram} />
+      <Chart store={store} title="Block scales" file={`${model}-${tensor}-scales`} bins={value.scales} />
+      <Chart store={store} title="Block minima" file={`${model}-${tensor}-minima`} bins={value.minima} />
+    </div>
+  );
+} // prettier-ignore
+
+function Chart(props: { store: Store; title: string; file: string; bins: WeightBins | null }) {
+  const { store, title, file, bins } = props;
+  const scene = useRef<ChartScene | null>(null);
+  const table = useMemo(() => bins && binsTable('values', bins), [bins]);
+  if (!table) return null;
+  return (
+    <section class="chart-card" aria-label={title}>
+      <header>
+        <h2>{title}</h2>
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            download(`${file}.csv`, new Blob([csvOf(table)], { type: 'text/csv' }));
+          }}
+        >
+          Save as CSV
+        </button>
+      </header>
+      <ChartView
+        label={`${title}: histogram of ${table.keys.length} bins`}
+        table={table}
+        kind="bar"
+        height={190}
+        theme={store.theme.value}
+        selected={null}
+        range={null}
+        scene={scene}
+        pick={() => undefined}
+      />
+    </section>
+  );
+}
+
+// ---- The picture ----------------------------------------------------------------------
+
+function Picture(props: TensorsProps & { tensor: string }) {
+  const { store, panel, model, tensor, options, change } = props;
+  const parts = useMemo(() => {
+    const { cells } = options.peek();
+    return {
+      picture: new TensorPicture(store, { model, tensor, cells }, options, change),
+      scale: signal<Scale>(emptyScale),
+      plane: signal<Plane | null>(null),
+    };
+  }, [store, model, tensor]);
+  const { picture, scale, plane } = parts;
+  useEffect(
+    () => () => {
+      picture.destroy();
+    },
+    [picture],
+  );
+  const error = picture.source.error.value;
+  const scene = picture.scene.value;
+  return (
+    <>
+      <div class="map-body">
+        <PlaneView
+          label={`Values of ${tensor} by row and column. Arrow keys move, Enter selects a value, which is described below.`}
+          model={picture}
+          scale={scale}
+          plane={plane}
+          register={(viewport) => store.shell.registerViewport(panel, viewport)}
+          tip={(place, of) => picture.describe(place.hit, of)}
+        />
+        {error ? (
+          <Failed
+            what="The picture cannot be shown."
+            error={error}
+            retry={() => {
+              picture.reload();
+            }}
+          />
+        ) : (
+          !scene && <Loading>Reading the tensor…</Loading>
+        )}
+      </div>
+      <div class="weights-foot">
+        <Readout picture={picture} tensor={tensor} />
+        <Legend store={store} scale={scale} plane={plane} cells={options.value.cells} />
+      </div>
+    </>
+  );
+}
+
+// The value where the pointer rests, or that is selected, and what it is decoded from.
+function Readout({ picture, tensor }: { picture: TensorPicture; tensor: string }) {
+  const { value } = useResource(picture.value);
+  if (!value) {
+    return (
+      <p role="status">
+        <b class="mono">{tensor}</b> Zoom in and point at a value, or select one.
+      </p>
+    );
+  }
+  const formula = formulaText(value);
+  return (
+    <p role="status">
+      <b class="mono">
+        {value.tensor}[{value.row}, {value.column}]
+      </b>{' '}
+      = <b class="weights-value">{floatText(value.value ?? NaN)}</b>
+      {formula !== null && ` = ${formula}`} <span class="mono dim">{blockText(value)}</span>
+    </p>
+  );
+}
+
+function Legend(props: {
+  store: Store;
+  scale: ReadonlySignal<Scale>;
+  plane: ReadonlySignal<Plane | null>;
+  cells: CellsOf;
+}) {
+  const { store, scale, plane, cells } = props;
+  void plane.value?.painted.value;
+  const raster = plane.value?.raster(0);
+  const { max, clips } = scale.value;
+  if (!raster || max === 0) return null;
+  const per = (size: number, pixels: number): number => Math.ceil(size / pixels);
+  const columns = per(raster.x.to - raster.x.from, raster.width);
+  const rows = per(raster.y.to - raster.y.from, raster.height);
+  const each =
+    columns * rows === 1
+      ? 'each cell is one value'
+      : `each cell is the ${cells === 'mean' ? 'mean' : 'largest absolute value'} of up to ${rows} × ${columns} values`;
+  const end = `${clips ? '≥ ' : ''}${shortText(max)}`;
+  return (
+    <p class="chart-scale dim">
+      <span>{each}</span>
+      <span>−{shortText(max)}</span>
+      <i
+        class="colour-scale"
+        style={{ background: gradientOf('diverging', store.theme.value === 'light') }}
+      />
+      <span>{end}</span>
+    </p>
+  );
+}

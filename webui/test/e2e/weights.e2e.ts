@@ -1,0 +1,95 @@
+// The values of the weights: figures and pictures are those of REST, down to single values.
+import type { Locator } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import type { TensorWeights, WeightsOfTensor, WeightsValue } from '../../src/net/types';
+import { shortText, blockText, floatText, formulaText } from '../../src/panels/weights/value_text';
+import { decodeWeights } from '../../src/panels/weights/weights_options';
+import { PageFixture } from './page_fixture';
+
+const fixture = PageFixture.use();
+const TENSOR = 'blk.0.attn_q.weight';
+const panel = (): Locator => fixture.page.getByRole('tabpanel', { name: 'Weights' });
+const readout = (): Locator => panel().locator('.weights-foot').getByRole('status');
+const model = async (): Promise<string> =>
+  (await fixture.rest<{ models: { id: string }[] }>('models')).models[0]?.id ?? '';
+const weights = async <T>(path: string): Promise<T> =>
+  fixture.rest<T>(`models/${await model()}/weights${path}`);
+const options = () => decodeWeights(fixture.hash.get('p.weights') ?? '');
+const names = (): Promise<readonly string[]> =>
+  panel()
+    .locator('.vgrid-row')
+    .evaluateAll((all) =>
+      all
+        .filter((row) => !(row as HTMLElement).hidden)
+        .map((row) => row.children[0]?.textContent ?? ''),
+    );
+
+describe('the weights panel', () => {
+  it('lists the statistics of REST in any order', async () => {
+    const session = await fixture.recorded(4);
+    await fixture.show(session, 'full=weights');
+    const { tensors } = await weights<{ tensors: WeightsOfTensor[] }>('');
+    await panel().getByText(`${tensors.length} tensors`).waitFor();
+    const shown = await names();
+    expect(shown).toEqual(tensors.slice(0, shown.length).map(({ name }) => name));
+    const first = panel().locator('.vgrid-row').first();
+    for (const figure of ['min', 'max', 'mean', 'std'] as const)
+      expect(await first.innerText()).toContain(shortText(tensors[0]?.[figure] ?? NaN));
+    await panel().getByRole('columnheader', { name: 'max', exact: true }).click();
+    const sorted = tensors.toSorted((a, b) => (b.max ?? 0) - (a.max ?? 0));
+    await expect.poll(async () => (await names())[0]).toBe(sorted[0]?.name);
+    expect(await fixture.axeViolations()).toEqual([]);
+  });
+
+  it('shows the histogram of a tensor, with its figures', async () => {
+    const session = await fixture.recorded(4);
+    await fixture.show(session, 'full=weights', `p.weights=t:${TENSOR},show:histogram`);
+    const found = await weights<TensorWeights>(`/tensor?name=${TENSOR}`);
+    await panel()
+      .getByText(`std ${shortText(found.std)}`)
+      .waitFor();
+    const charts = [found.histogram, found.scales, found.minima].filter((bins) => bins !== null);
+    expect(await panel().locator('.chart-card').count()).toBe(charts.length);
+    expect(await fixture.axeViolations()).toEqual([]);
+  });
+
+  it('is opened by a selected weight, zoomed to one value, and read by keys', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded(4);
+    await fixture.show(session, `sel=t:${TENSOR}`);
+    await fixture.inspector.getByRole('button', { name: 'Weights', exact: true }).click();
+    await expect.poll(options).toMatchObject({ tensor: TENSOR, show: 'picture', at: null });
+    await panel().getByText(/each cell is/).waitFor();
+    // Two rows of three values are in view.
+    await fixture.show(session, 'full=weights', `p.weights=t:${TENSOR},show:picture,cx:30:33,cy0:7:9`);
+    await panel().getByText('each cell is one value').waitFor();
+    const box = await panel().locator('.plane-input').boundingBox();
+    if (!box) throw new Error('the picture is not shown');
+    await page.mouse.move(box.x + 0.55 * box.width, box.y + 0.25 * box.height);
+    const value = (row: number, column: number) =>
+      weights<WeightsValue>(`/value?name=${TENSOR}&row=${row}&column=${column}`);
+    const expected = await value(7, 31);
+    for (const text of [floatText(expected.value ?? NaN), formulaText(expected) ?? '', blockText(expected)])
+      await expect.poll(() => readout().innerText()).toContain(text);
+    await page.mouse.move(box.x + 0.551 * box.width, box.y + 0.25 * box.height);
+    await expect.poll(() => panel().locator('.tip').innerText()).toContain(blockText(expected));
+    // Keys move by one value, and Enter selects it: it is in the link.
+    await panel().locator('.plane-input').focus();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await expect.poll(options).toMatchObject({ at: { row: 8, column: 32 } });
+    await page.mouse.move(0, 0);
+    const below = await value(8, 32);
+    await expect.poll(() => readout().innerText()).toContain(`[8, 32] = ${floatText(below.value ?? NaN)}`);
+    expect(await fixture.axeViolations()).toEqual([]);
+    // The whole tensor, of which the screen has fewer pixels than values.
+    await panel().getByRole('button', { name: 'Show the whole tensor' }).click();
+    await expect.poll(() => options().camera.x).toBe(null);
+    await page.mouse.move(box.x + 0.5 * box.width, box.y + 0.5 * box.height);
+    await page.mouse.wheel(0, -300);
+    await expect.poll(() => options().camera.ys[0] ?? null).not.toBe(null);
+    await panel().getByRole('radio', { name: 'max |value|' }).check();
+    await expect.poll(() => options().cells).toBe('max_abs');
+  });
+}); // prettier-ignore

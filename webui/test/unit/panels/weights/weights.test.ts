@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import type { WeightsOfTensor, WeightsValue } from '../../../../src/net/types';
+import { wholeCamera } from '../../../../src/plane/layout';
+import {
+  decodeWeights,
+  defaultWeights,
+  encodeWeights,
+  withTensor,
+  type WeightsOptions,
+} from '../../../../src/panels/weights/weights_options';
+import { blockText, formulaText } from '../../../../src/panels/weights/value_text';
+import { sortedWeights } from '../../../../src/panels/weights/weights_tables';
+
+describe('the options of the weights panel', () => {
+  const some: WeightsOptions = {
+    model: 'a,b:c %',
+    tensor: 'blk.0.attn_q.weight',
+    show: 'picture',
+    cells: 'max_abs',
+    at: { row: 3, column: 40 },
+    camera: { x: { from: 0, to: 64.5 }, ys: [{ from: 1, to: 2 }] },
+  };
+
+  it('are the same after a link', () => {
+    expect(decodeWeights(encodeWeights(some))).toEqual(some);
+    expect(encodeWeights(defaultWeights)).toBe('');
+    expect(decodeWeights('')).toEqual(defaultWeights);
+  });
+
+  it('of a damaged link are the default ones', () => {
+    expect(decodeWeights('m:%E0%A4%A,show:all,cells:,at:1,cx:5:5,cy0:-1:2,x')).toEqual(
+      defaultWeights,
+    );
+    expect(decodeWeights('at:1.5:2').at).toBe(null);
+  });
+
+  it('of another tensor show all of it', () => {
+    expect(withTensor(some, 'output.weight')).toEqual({
+      ...some,
+      tensor: 'output.weight',
+      at: null,
+      camera: wholeCamera,
+    });
+    expect(withTensor(some, 'blk.0.attn_q.weight')).toBe(some);
+  });
+});
+
+describe('a value of a tensor as text', () => {
+  const value: WeightsValue = {
+    tensor: 'a',
+    type: 'q4_1',
+    row: 0,
+    column: 33,
+    value: 0.0025,
+    quant: 5,
+    scale: 0.0025,
+    minimum: 0.01,
+    block: { first: 32, values: 32, bytes: '00ff10' },
+  };
+
+  it('says what it is decoded from', () => {
+    expect(formulaText(value)).toBe('5 × 0.0025 − 0.01');
+    expect(formulaText({ ...value, minimum: null })).toBe('5 × 0.0025');
+    expect(formulaText({ ...value, quant: null, scale: null })).toBe(null);
+    expect(blockText(value)).toBe('q4_1 block of 32 values from column 32: 00 ff 10');
+    expect(blockText({ ...value, type: 'f32', block: { first: 33, values: 1, bytes: '0000c07f' } })).toBe('f32: 00 00 c0 7f'); // prettier-ignore
+  });
+});
+
+describe('the order of the tensors', () => {
+  const row = (name: string, part: Partial<WeightsOfTensor>): WeightsOfTensor => ({
+    name,
+    type: 'f32',
+    shape: [1, 1, 1, 1],
+    layer: null,
+    component: 'other',
+    bytes: 4,
+    ...part,
+  });
+  const rows = [
+    row('blk.10.a', { max: 3 }),
+    row('ids', { error: 'integers' }),
+    row('blk.9.a', { max: -1 }),
+  ];
+
+  it('is by number, with those without figures last', () => {
+    const order = (key: string, descending: boolean) =>
+      sortedWeights(rows, { key, descending }).map(({ name }) => name);
+    expect(order('max', true)).toEqual(['blk.10.a', 'blk.9.a', 'ids']);
+    expect(order('max', false)).toEqual(['blk.9.a', 'blk.10.a', 'ids']);
+    expect(order('name', false)).toEqual(['blk.9.a', 'blk.10.a', 'ids']);
+  });
+});
