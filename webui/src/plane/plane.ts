@@ -76,6 +76,11 @@ export class Plane implements PlaneInput {
     return this.painter.raster(track);
   }
 
+  // What the tooltip says has changed.
+  describeAgain(): void {
+    this.painter.request('hover');
+  }
+
   cellOf(hit: Hit): ReturnType<PlanePainter['cellOf']> {
     return this.painter.cellOf(hit);
   }

@@ -324,7 +324,7 @@ function Picture(props: TensorsProps & { tensor: string }) {
         )}
       </div>
       <div class="weights-foot">
-        <Readout picture={picture} tensor={tensor} />
+        <Readout picture={picture} tensor={tensor} plane={plane} />
         <Legend store={store} scale={scale} plane={plane} cells={options.value.cells} />
       </div>
     </>
@@ -332,8 +332,16 @@ function Picture(props: TensorsProps & { tensor: string }) {
 }
 
 // The value where the pointer rests, or that is selected, and what it is decoded from.
-function Readout({ picture, tensor }: { picture: TensorPicture; tensor: string }) {
+function Readout(props: {
+  picture: TensorPicture;
+  tensor: string;
+  plane: ReadonlySignal<Plane | null>;
+}) {
+  const { picture, tensor, plane } = props;
   const { value } = useResource(picture.value);
+  useEffect(() => {
+    plane.peek()?.describeAgain();
+  }, [value]);
   if (!value) {
     return (
       <p role="status">
