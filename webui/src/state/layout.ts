@@ -67,8 +67,8 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     split(
       'row',
       0.68,
-        dock('map', 'graph', 'analytics', 'compare', 'weights', 'sql', 'table', 'budget'),
-        dock('inspector', 'debug'),
+      dock('map', 'graph', 'analytics', 'compare', 'weights', 'sql', 'table', 'budget'),
+      dock('inspector', 'debug'),
     ),
   ),
   graph: split(

@@ -13,6 +13,7 @@ const TABLE: Evidence = {
   filter: '',
   generated: true,
   undisturbed: true,
+  step: null,
   rest: 'breakdown?by=op_kind',
   sql: 'SELECT 1',
 };
