@@ -159,6 +159,8 @@ std::expected<Page<OutputChannels>, TraceError> output_channels(const SessionRea
         }
       });
   if (!walked) return std::unexpected(walked.error());
+  if (outputs.empty() && !query.output.empty())
+    return std::unexpected(TraceError{TraceError::Kind::NotFound, kNoCapturedOutput});
   Page<OutputChannels> page;
   for (const Output& output : outputs) {
     if (!query.page.contains(page.total++)) continue;

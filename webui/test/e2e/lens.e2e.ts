@@ -73,7 +73,7 @@ describe('the page of the logit lens', () => {
     const { rows: outputs } = await fixture.get<{ rows: OutputChannels[] }>('channels');
     const channels = await analytics.csv('residual_channels');
     expect(channels.map((row) => row.output)).toEqual(outputs.map(({ output }) => output));
-    expect(channels.map((row) => Number(row['share of the largest channel']))).toEqual(outputs.map(({ top }) => top[0]?.share)); // prettier-ignore
+    expect(channels.map((row) => Number(row['largest channel (share)']))).toEqual(outputs.map(({ top }) => top[0]?.share)); // prettier-ignore
     expect(channels.map((row) => Number(row.kurtosis))).toEqual(outputs.map(({ kurtosis }) => kurtosis)); // prettier-ignore
     const similar = await analytics.csv('residual_similarity');
     expect(similar.map((row) => Number(row.similarity))).toEqual(residual.layers.map((one) => one.similarity)); // prettier-ignore

@@ -98,7 +98,7 @@ const channelsRequest = (): ChartRequest =>
     ),
     series: [
       {
-        name: 'share of the largest channel',
+        name: 'largest channel',
         unit: 'share',
         values: rows.map(({ top }) => top[0]?.share ?? null),
       },
