@@ -1,20 +1,54 @@
 #include "analysis/values/first_invalid.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <set>
 #include <utility>
 
+#include "analysis/common/derived_graphs.h"
 #include "analysis/common/op_info.h"
-#include "analysis/common/walk_steps.h"
 
 namespace tt {
 
 namespace {
 
 // The tensor that owns the bytes.
+TensorId root_id(const GraphTemplate& graph, TensorId id) {
+  const TensorId owner = graph.tensor(id).view_of;
+  return owner == kNoTensor ? id : owner;
+}
 const Tensor& root_of(const GraphTemplate& graph, TensorId id) {
-  const Tensor& tensor = graph.tensor(id);
-  return tensor.view_of == kNoTensor ? tensor : graph.tensor(tensor.view_of);
+  return graph.tensor(root_id(graph, id));
+}
+const Tensor& output_of(const GraphTemplate& graph, const Op& op) {
+  return graph.tensor(graph.node(op.last()).output);
+}
+
+// The op, and those without statistics whose outputs it depends on: backwards from each source to
+// the latest op that wrote it, up to ops with statistics.
+std::set<std::uint32_t> possible_origins(const GraphTemplate& graph, std::uint32_t op,
+                                         const std::set<std::uint32_t>& with_statistics) {
+  std::map<TensorId, std::vector<std::uint32_t>> writers;  // by tensor, in the order of the ops
+  for (std::uint32_t i = 0; i < op; ++i)
+    writers[root_id(graph, graph.node(graph.ops[i].last()).output)].push_back(i);
+  std::set<std::uint32_t> origins = {op};
+  std::vector<std::uint32_t> pending = {op};
+  while (!pending.empty()) {
+    const std::uint32_t at = pending.back();
+    pending.pop_back();
+    for (const TensorId source : op_sources(graph, graph.ops[at])) {
+      const auto written = writers.find(root_id(graph, source));
+      if (written == writers.end()) continue;
+      const auto next = std::ranges::lower_bound(written->second, at);
+      if (next == written->second.begin()) continue;
+      const std::uint32_t before = *std::prev(next);
+      if (!with_statistics.contains(before) && origins.insert(before).second)
+        pending.push_back(before);
+    }
+  }
+  return origins;
 }
 
 // Reads only inputs of the graph, such as the mask of attention, which has −∞ on purpose.
@@ -32,24 +66,25 @@ std::optional<InvalidValue> first_invalid_of(const GraphTemplate& graph, const S
   for (const ValueStats& stats : step.stats)
     if (stats.op.v < graph.ops.size()) known.push_back(&stats);
   std::ranges::stable_sort(known, {}, [](const ValueStats* stats) { return stats->op; });
-  InvalidValue found{.step = step.id};
+  std::set<std::uint32_t> with_statistics;
+  for (const ValueStats* stats : known) with_statistics.insert(stats->op.v);
   for (const ValueStats* stats : known) {
     const Op& op = graph.op(stats->op);
-    if (stats->nan + stats->inf == 0 || copies_input(graph, op)) {
-      found.first = OpId{stats->op.v + 1};
-      continue;
-    }
-    const Tensor& output = graph.tensor(graph.node(op.last()).output);
-    found.op = stats->op;
-    found.op_name = op_name(graph, op);
-    found.tensor = output.name;
-    found.layer = op.layer;
-    found.nan = stats->nan;
-    found.inf = stats->inf;
-    found.values = 1;
+    if (stats->nan + stats->inf == 0 || copies_input(graph, op)) continue;
+    const Tensor& output = output_of(graph, op);
+    const auto origins = possible_origins(graph, stats->op.v, with_statistics);
+    InvalidValue found{.step = step.id,
+                       .first = OpId{*origins.begin()},
+                       .op = stats->op,
+                       .op_name = op_name(graph, op),
+                       .tensor = output.name,
+                       .layer = op.layer,
+                       .nan = stats->nan,
+                       .inf = stats->inf,
+                       .values = 1};
     for (const std::int64_t n : output.ne) found.values *= static_cast<std::uint64_t>(n);
-    for (std::uint32_t i = found.first.v; i <= found.op.v; ++i)
-      for (const TensorId source : op_sources(graph, graph.op(OpId{i})))
+    for (const std::uint32_t origin : origins)
+      for (const TensorId source : op_sources(graph, graph.ops[origin]))
         if (const Tensor& read = root_of(graph, source); read.kind == TensorKind::Weight)
           found.weights.push_back(read.name);
     return found;
@@ -65,24 +100,21 @@ std::expected<std::optional<InvalidValue>, TraceError> first_invalid_value(
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
   if (info->level != Level::Verbose) return found;
-  DerivedGraphCache graphs(reader);
   std::expected<void, TraceError> done;
-  const auto read = reader.for_each_step(StepId{0}, std::numeric_limits<std::uint32_t>::max(),
-                                         [&](const Step& step) {
-                                           if (!keep_going()) {
-                                             done = std::unexpected(cancelled_error());
-                                             return false;
-                                           }
-                                           const auto derived = graphs.of(step.graph);
-                                           if (!derived) {
-                                             done = std::unexpected(derived.error());
-                                             return false;
-                                           }
-                                           if (*derived == nullptr) return true;
-                                           const GraphTemplate& graph = *(*derived)->graph;
-                                           found = first_invalid_of(graph, step);
-                                           return !found;
-                                         });
+  const auto find = [&](const Step& step) {
+    if (!keep_going()) {
+      done = std::unexpected(cancelled_error());
+    } else if (!step.stats.empty()) {
+      const auto graph = reader.graph(step.graph);
+      if (graph)
+        found = first_invalid_of(**graph, step);
+      else
+        done = std::unexpected(graph.error());
+    }
+    return done && !found;
+  };
+  const auto read =
+      reader.for_each_step(StepId{0}, std::numeric_limits<std::uint32_t>::max(), find);
   if (!done) return std::unexpected(done.error());
   if (!read && !found) return std::unexpected(read.error());
   return found;

@@ -16,12 +16,13 @@ namespace tt {
 // The first op whose output has NaN or infinity, of those with statistics.
 struct InvalidValue {
   StepId step;
-  OpId first{};  // one of the ops from here to `op` made it; all but `op` have no statistics
+  OpId first{};  // the earliest op that may have made it: `op` depends on it, and no op in between
+                 // has statistics
   OpId op{};
   std::string op_name{}, tensor{};  // of the output
   LayerId layer = kNoLayer;
   std::uint64_t nan = 0, inf = 0, values = 0;  // of the output; `values`: all of them
-  std::vector<std::string> weights{};          // that these ops read
+  std::vector<std::string> weights{};          // that the ops which may have made it read
 };
 
 // In the first step with NaN. Infinity counts there because NaN may come from it. nullopt: no op
