@@ -12,7 +12,7 @@
 #include "analysis/common/rebuilt.h"
 #include "analysis/common/session_layers.h"
 #include "analysis/common/walk_steps.h"
-#include "analysis/fields/fields.h"
+#include "analysis/fields/page_fields.h"
 
 namespace tt {
 
@@ -244,9 +244,7 @@ static const Fields<TokenAttention>& fields_of(const TokenAttention*) {
 }
 
 const Fields<Page<TokenAttention>>& fields_of(const Page<TokenAttention>*) {
-  static const auto fields = Fields<Page<TokenAttention>>("TokenAttentions")
-                                 .add("total", kTotalRows, &Page<TokenAttention>::total)
-                                 .add("rows", "", &Page<TokenAttention>::rows);
+  static const auto fields = page_fields<TokenAttention>("TokenAttentions");
   return fields;
 }
 

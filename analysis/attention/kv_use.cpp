@@ -10,7 +10,7 @@
 #include "analysis/attention/byte_set.h"
 #include "analysis/common/rebuilt.h"
 #include "analysis/common/walk_steps.h"
-#include "analysis/fields/fields.h"
+#include "analysis/fields/page_fields.h"
 
 namespace tt {
 
@@ -252,9 +252,7 @@ static const Fields<KvStep>& fields_of(const KvStep*) {
 }
 
 const Fields<Page<KvStep>>& fields_of(const Page<KvStep>*) {
-  static const auto fields = Fields<Page<KvStep>>("KvSteps")
-                                 .add("total", kTotalRows, &Page<KvStep>::total)
-                                 .add("steps", "", &Page<KvStep>::rows);
+  static const auto fields = page_fields<KvStep>("KvSteps", "steps");
   return fields;
 }
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "analysis/experts/router_choices.h"
-#include "analysis/fields/fields.h"
+#include "analysis/fields/page_fields.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -531,9 +531,7 @@ const Fields<RouterDetail>& fields_of(const RouterDetail*) {
 }
 
 const Fields<Page<TokenExperts>>& fields_of(const Page<TokenExperts>*) {
-  static const auto fields = Fields<Page<TokenExperts>>("ExpertTokens")
-                                 .add("total", kTotalRows, &Page<TokenExperts>::total)
-                                 .add("tokens", "", &Page<TokenExperts>::rows);
+  static const auto fields = page_fields<TokenExperts>("ExpertTokens", "tokens");
   return fields;
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "analysis/common/session_layers.h"
-#include "analysis/fields/fields.h"
+#include "analysis/fields/page_fields.h"
 #include "analysis/tables/value_summary.h"
 #include "analysis/values/walk_values.h"
 
@@ -216,9 +216,7 @@ static const Fields<OutputChannels>& fields_of(const OutputChannels*) {
 }
 
 const Fields<Page<OutputChannels>>& fields_of(const Page<OutputChannels>*) {
-  static const auto fields = Fields<Page<OutputChannels>>("OutputChannelsPage")
-                                 .add("total", kTotalRows, &Page<OutputChannels>::total)
-                                 .add("rows", "", &Page<OutputChannels>::rows);
+  static const auto fields = page_fields<OutputChannels>("OutputChannelsPage");
   return fields;
 }
 

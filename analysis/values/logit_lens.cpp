@@ -10,7 +10,7 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/common/session_layers.h"
-#include "analysis/fields/fields.h"
+#include "analysis/fields/page_fields.h"
 #include "analysis/values/walk_values.h"
 
 namespace tt {
@@ -125,9 +125,7 @@ static const Fields<LensRow>& fields_of(const LensRow*) {
 }
 
 const Fields<Page<LensRow>>& fields_of(const Page<LensRow>*) {
-  static const auto fields = Fields<Page<LensRow>>("LogitLens")
-                                 .add("total", kTotalRows, &Page<LensRow>::total)
-                                 .add("rows", "", &Page<LensRow>::rows);
+  static const auto fields = page_fields<LensRow>("LogitLens");
   return fields;
 }
 
