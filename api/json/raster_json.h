@@ -11,8 +11,7 @@
 
 namespace tt {
 
-// A raster as JSON; at most kMaxJsonCells cells.
-inline constexpr std::uint64_t kMaxJsonCells = std::uint64_t{1} << 23;
+// A raster as JSON.
 std::string json_of(const Raster& raster);
 // Media type of the binary form, with cells as 32-bit floats.
 inline constexpr const char* kColumnsType = "application/vnd.tensor-trace.columns";

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,8 +54,7 @@ std::expected<Model, std::string> open_model(const std::string& path) {
 std::expected<const GgufTensor*, std::string> find_tensor(const GgufIndex& index,
                                                           const std::string& name) {
   if (const GgufTensor* found = index.find(name)) return found;
-  std::vector<std::string> names;
-  for (const GgufTensor& tensor : index.tensors()) names.push_back(tensor.name);
+  const auto names = index.tensors() | std::views::transform(&GgufTensor::name);
   return std::unexpected(
       std::format("the model has no tensor {}{}", name, did_you_mean(name, names)));
 }

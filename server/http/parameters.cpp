@@ -66,6 +66,21 @@ std::expected<std::uint32_t, Problem> pixels_parameter(const httplib::Request& r
   return static_cast<std::uint32_t>(pixels->value_or(default_value));
 }
 
+std::expected<bool, Problem> columns_parameter(const httplib::Request& request, std::uint32_t width,
+                                               std::uint32_t height) {
+  static constexpr std::string_view kFormats[] = {"json", "columns"};
+  const auto format = enum_parameter(request, "format", kFormats, "json");
+  if (!format) return std::unexpected(format.error());
+  const bool columns = *format == "columns";
+  if (!columns && std::uint64_t{width} * height > kMaxJsonCells)
+    return std::unexpected(
+        Problem{ErrorCode::BadRequest,
+                std::format("A raster of more than {} cells (width times height) requires "
+                            "format=columns. Set it, or reduce width or height.",
+                            kMaxJsonCells)});
+  return columns;
+}
+
 std::expected<std::string, Problem> enum_parameter(const httplib::Request& request,
                                                    const char* name,
                                                    std::span<const std::string_view> words,

@@ -54,6 +54,12 @@ std::expected<std::uint32_t, Problem> pixels_parameter(const httplib::Request& r
                                                        const char* name,
                                                        std::uint32_t default_value);
 
+// Whether a raster of this size is asked for in the format of api/raster_format.md instead of JSON,
+// which has at most kMaxJsonCells cells.
+inline constexpr std::uint64_t kMaxJsonCells = std::uint64_t{1} << 23;
+std::expected<bool, Problem> columns_parameter(const httplib::Request& request, std::uint32_t width,
+                                               std::uint32_t height);
+
 // One of `words`; `default_value` when absent.
 std::expected<std::string, Problem> enum_parameter(const httplib::Request& request,
                                                    const char* name,

@@ -91,16 +91,7 @@ void handle_raster_query(const Services& services, const Request& request, Respo
 // JSON, or the format of api/raster_format.md with format=columns.
 auto raster_query(const Services& services, const Request& request, ParameterReader& read,
                   const RasterQuery& parsed, const FilterQuery& part) {
-  static constexpr std::string_view kFormats[] = {"json", "columns"};
-  const bool columns = read.take(enum_parameter(request, "format", kFormats, "json")) == "columns";
-  if (!columns && std::uint64_t{parsed.x.pixels} * parsed.y.pixels > kMaxJsonCells) {
-    read.take(OrProblem<int>(std::unexpected(Problem{
-        ErrorCode::BadRequest,
-        std::format(
-            "A raster of more than {} cells (width times height) requires format=columns. Set it, "
-            "or reduce width or height.",
-            kMaxJsonCells)})));
-  }
+  const bool columns = read.take(columns_parameter(request, parsed.x.pixels, parsed.y.pixels));
   return [=, id = request.path_params.at("id")](
              const SessionReader& reader,
              const ContinueCheck& keep_going) -> std::expected<TextResponse, TraceError> {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <format>
 #include <functional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,9 +69,9 @@ class WeightsRoutes {
 
   void details(const Request& request, Response& response) const {
     ParameterReader read;
-    constexpr std::uint64_t kMostRows = 1000, kDefaultRows = 20;
+    constexpr std::uint64_t kMaxLargestRows = 1000, kDefaultRows = 20;
     const auto rows = static_cast<std::size_t>(
-        read.take(number_parameter(request, "rows", kMostRows)).value_or(kDefaultRows));
+        read.take(number_parameter(request, "rows", kMaxLargestRows)).value_or(kDefaultRows));
     of_tensor(
         request, response, read,
         [](const GgufTensor& tensor) { return OrProblem<RowRange>(all_rows(tensor)); },
@@ -89,17 +90,13 @@ class WeightsRoutes {
 
   void picture(const Request& request, Response& response) const {
     ParameterReader read;
-    static constexpr std::string_view kFormats[] = {"json", "columns"};
-    const bool columns =
-        read.take(enum_parameter(request, "format", kFormats, "json")) == "columns";
     const CellOf of =
         read.take(enum_parameter(request, "value", CellOf::MaxAbs)).value_or(CellOf::Mean);
     const Bounds x = read.take(bounds_parameters(request, "x_from", "x_to", kMaxJsonInteger));
     const Bounds y = read.take(bounds_parameters(request, "y_from", "y_to", kMaxJsonInteger));
     const auto width = read.take(pixels_parameter(request, "width", kDefaultPictureWidth));
     const auto height = read.take(pixels_parameter(request, "height", kDefaultPictureHeight));
-    if (!columns && std::uint64_t{width} * height > kMaxJsonCells)
-      read.take(OrProblem<int>(std::unexpected(too_many_json_cells())));
+    const bool columns = read.take(columns_parameter(request, width, height));
     const auto axes_of = [=](const GgufTensor& tensor) {
       const auto axis = [](std::uint64_t size, const Bounds& bounds, std::uint32_t pixels) {
         return picture_axis(size, bounds.from.value_or(0), bounds.to.value_or(size), pixels);
@@ -194,20 +191,13 @@ class WeightsRoutes {
   }
 
   static Problem no_such_tensor(const GgufIndex& index, const std::string& name) {
-    std::vector<std::string> names;
-    for (const GgufTensor& tensor : index.tensors()) names.push_back(tensor.name);
+    const auto names = index.tensors() | std::views::transform(&GgufTensor::name);
     return {ErrorCode::NotFound,
             std::format("The model has no tensor \"{}\"{}.", name, did_you_mean(name, names))};
   }
   static Problem outside(const GgufTensor& tensor) {
     return {ErrorCode::NotFound, std::format("{} has {} rows of {} values; the request is outside.",
                                              tensor.name, row_count(tensor), tensor.ne[0])};
-  }
-  static Problem too_many_json_cells() {
-    return {ErrorCode::BadRequest,
-            std::format("A picture of more than {} cells (width times height) requires "
-                        "format=columns. Set it, or reduce width or height.",
-                        kMaxJsonCells)};
   }
 
   ModelManager& model_manager_;
