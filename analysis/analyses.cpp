@@ -432,8 +432,8 @@ Analysis channels_row() {
   return on_session(
       {.name = "channels",
        .path = "channels",
-       .summary = "What captured outputs are like over all their tokens: range, norm, kurtosis, "
-                  "histogram of magnitudes, and the channels that stand out",
+       .summary = "Statistics of captured outputs over all their tokens: range, norm, kurtosis, "
+                  "histogram of magnitudes, and the channels with the largest values",
        .answer = "One page of outputs, one row for all outputs of a name",
        .cost = Cost::AllSteps,
        .needs = "total",

@@ -1,5 +1,6 @@
-// What the captured outputs of ops are like over all their tokens: spread, kurtosis, magnitudes,
-// and the channels that stand out (docs/values.md). Pure functions, any thread.
+// Statistics of the captured outputs of ops over all their tokens: range, norm, kurtosis,
+// magnitudes, and the channels with the largest values (docs/values.md). Pure functions, any
+// thread.
 #pragma once
 
 #include <cstdint>

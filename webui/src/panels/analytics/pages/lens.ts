@@ -194,7 +194,7 @@ export const LENS: readonly ChartSpec[] = [
     page: 'lens',
     wide: true,
     only: 'residual',
-    title: 'Channels that stand out',
+    title: 'Largest channels',
     counts:
       'Of each captured output, the share of the sum of its squares that its largest channel has, over all captured tokens. The table has its number, its largest absolute value and the kurtosis of the output: far above 3, a few values are far larger than the rest, which makes them hard to quantize.',
     kinds: ['bar', 'line'],
