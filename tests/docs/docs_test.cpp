@@ -119,7 +119,7 @@ TEST(Documentation, NamedVariablesExist) {
   Words read = {"TT_NAME"};
   for (const char* source :
        {"tt", "docker/cache.sh", "docker/root.sh", "program/command_line.cpp",
-        "webui/test/e2e/harness.ts", "tests/server/support/generated_cases.h",
+        "webui/test/e2e/support/harness.ts", "tests/server/support/generated_cases.h",
         "tests/webui/CMakeLists.txt", "tests/fuzz/CMakeLists.txt", "python/analysis.ipynb"})
     for (const std::string& name : matches_in(text_of_file(source_path(source)), "\\b(TT_[A-Z_]+)"))
       read.insert(name);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { startServer, type Server } from '../e2e/harness';
+import { startServer, type Server } from '../e2e/support/harness';
 import { PATIENCE_MS } from '../patience';
 import { sendRequest, jsonOf, type HttpResponse } from './http_client';
 import { readContract, type Operation } from './document';

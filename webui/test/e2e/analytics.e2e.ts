@@ -1,8 +1,8 @@
 // Analytics of a dense model: every figure is that of SQL or REST; charts select, brush and are saved.
 import { describe, expect, it } from 'vitest';
 import type { Conditions, Reuse, Sequentiality } from '../../src/net/types';
-import { AnalyticsPage, numbers } from './analytics_page';
-import { PageFixture } from './page_fixture';
+import { AnalyticsPage, numbers } from './support/analytics_page';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const analytics = new AnalyticsPage(fixture);

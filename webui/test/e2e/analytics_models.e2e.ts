@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Router } from '../../src/net/types';
 import { PAGES } from '../../src/panels/analytics/page_list';
-import { AnalyticsPage, numbers } from './analytics_page';
-import { makeModel } from './models';
-import { PageFixture } from './page_fixture';
+import { AnalyticsPage, numbers } from './support/analytics_page';
+import { makeModel } from './support/models';
+import { PageFixture } from './support/page_fixture';
 
 function modelOf(shape: string, sizes?: readonly string[]): PageFixture {
   let folder = '';

@@ -9,8 +9,8 @@ import type { Memory, MemoryPlan, PictureAxis, Session, StepSummary } from '../.
 import { axisFrom } from '../../src/panels/map/map_axes';
 import { axisOf } from '../../src/plane/axis';
 import { laneBox, planeLayout, wholeCamera, yOf } from '../../src/plane/layout';
-import { makeModel } from './models';
-import { PageFixture } from './page_fixture';
+import { makeModel } from './support/models';
+import { PageFixture } from './support/page_fixture';
 
 let folder = '';
 afterAll(() => rm(folder, { recursive: true }));

@@ -2,8 +2,8 @@
 // REST; and a run that captures them, from the page.
 import { describe, expect, it } from 'vitest';
 import type { HeadAttention, TokenAttention } from '../../src/net/types';
-import { AnalyticsPage } from './analytics_page';
-import { PageFixture } from './page_fixture';
+import { AnalyticsPage } from './support/analytics_page';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const analytics = new AnalyticsPage(fixture);

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { formatCount, formatNs } from '../../src/format';
 import type { Breakdown, Conditions, SessionComparison } from '../../src/net/types';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const panel = () => fixture.page.getByRole('tabpanel', { name: 'Compare' });

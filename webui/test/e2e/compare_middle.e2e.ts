@@ -4,7 +4,7 @@ import { formatBytes, formatNs } from '../../src/format';
 import { formatValue } from '../../src/charts/table';
 import type { Breakdown, SessionComparison } from '../../src/net/types';
 import { withoutLayer } from '../../src/panels/compare/pair';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const panel = () => fixture.page.getByRole('tabpanel', { name: 'Compare' });

@@ -2,10 +2,10 @@
 import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { randomOf } from '../unit/make';
-import { proxyLive, typeOf, type LiveProxy, type Message } from './live_proxy';
+import { proxyLive, typeOf, type LiveProxy, type Message } from './support/live_proxy';
 import { formatCount } from '../../src/format';
-import { fairShare, within } from './fair_time';
-import { PageFixture } from './page_fixture';
+import { fairShare, within } from './support/fair_time';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '16384']));
 const busy = () => fixture.page.getByText('The server is busy, retrying');

@@ -2,7 +2,7 @@
 // tells what the page must show.
 import { describe, expect, it } from 'vitest';
 import type { DebugState, DebugStop, DebugValues, Op, Session } from '../../src/net/types';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 

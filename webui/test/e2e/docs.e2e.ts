@@ -3,7 +3,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PATIENCE_MS } from '../patience';
-import { startBrowser, startServer, type Server } from './harness';
+import { startBrowser, startServer, type Server } from './support/harness';
 
 let server: Server;
 let browser: Browser;

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { Breakdown, Report, SessionComparison } from '../../src/net/types';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 

@@ -1,7 +1,7 @@
 // The first minute of a visitor, the layouts, docks, small windows and themes.
 import { describe, expect, it } from 'vitest';
 import type { Memory, Model, Session } from '../../src/net/types';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const docks = () =>

@@ -1,6 +1,6 @@
 // What is shown before the first step of a run has ended, and of sessions that did not end by themselves.
 import { describe, expect, it } from 'vitest';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use(() =>
   Promise.resolve(['-c', '32768', '-b', '8192', '--ubatch-size', '8192']),

@@ -8,7 +8,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { PATIENCE_MS } from '../patience';
 import { parse } from 'yaml';
-import { startBrowser, startServer, type Server } from './harness';
+import { startBrowser, startServer, type Server } from './support/harness';
 
 // Maps host names of other sites to this machine.
 const names = '--host-resolver-rules=MAP *.test 127.0.0.1';

@@ -6,8 +6,8 @@ import { layoutGraph } from '../../src/graph/layout';
 import { laidOut, layoutGraphOf, sceneOf } from '../../src/graph/scene';
 import { cameraOf, initialCamera } from '../../src/graph/view';
 import type { LayerSubgraph, Op } from '../../src/net/types';
-import { proxyLive, type Message } from './live_proxy';
-import { PageFixture } from './page_fixture';
+import { proxyLive, type Message } from './support/live_proxy';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '65536']));
 const canvas = () => fixture.page.getByRole('application', { name: /^Layer \d+: / });

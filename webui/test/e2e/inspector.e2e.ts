@@ -6,10 +6,10 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { exactBytes, exactNs } from '../../src/format';
 import type { Breakdown, Session } from '../../src/net/types';
-import { fairShare } from './fair_time';
-import { expectFindingsOfServer } from './findings_of_server';
-import { PageFixture } from './page_fixture';
-import { asOnPage } from './server_text';
+import { fairShare } from './support/fair_time';
+import { expectFindingsOfServer } from './support/findings_of_server';
+import { PageFixture } from './support/page_fixture';
+import { asOnPage } from './support/server_text';
 
 const fixture = PageFixture.use();
 const line = (topic: string) => fixture.inspector.locator(`.sentence[data-topic="${topic}"]`);

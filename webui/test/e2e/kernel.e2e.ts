@@ -6,9 +6,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { formatBytes } from '../../src/format';
 import type { Breakdown, MemoryPlan } from '../../src/net/types';
 import { LEAST_BUDGET } from '../../src/panels/budget/sizes';
-import { makeModel } from './models';
-import { PageFixture } from './page_fixture';
-import { asOnPage } from './server_text';
+import { makeModel } from './support/models';
+import { PageFixture } from './support/page_fixture';
+import { asOnPage } from './support/server_text';
 
 let folder = '';
 afterAll(() => rm(folder, { recursive: true }));

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Locator } from 'playwright-core';
 import { formatBytes } from '../../src/format';
 import type { Op, Session, StepSummary, Tensor } from '../../src/net/types';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 

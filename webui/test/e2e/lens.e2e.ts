@@ -2,8 +2,8 @@
 // figures are those of REST, and the text of the answer tinted by them.
 import { describe, expect, it } from 'vitest';
 import type { LensRow, OutputChannels, ResidualLayer } from '../../src/net/types';
-import { AnalyticsPage } from './analytics_page';
-import { PageFixture } from './page_fixture';
+import { AnalyticsPage } from './support/analytics_page';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const analytics = new AnalyticsPage(fixture);

@@ -6,8 +6,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { exactBytes } from '../../src/format';
 import type { Breakdown, Node, Op, Session, StepSummary, Tensor } from '../../src/net/types';
 import { randomOf } from '../unit/make';
-import { makeModel } from './models';
-import { PageFixture } from './page_fixture';
+import { makeModel } from './support/models';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const title = () => fixture.inspector.locator('.inspection h2').innerText();

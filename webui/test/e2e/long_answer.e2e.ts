@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { makeModel } from './models';
-import { PageFixture } from './page_fixture';
+import { makeModel } from './support/models';
+import { PageFixture } from './support/page_fixture';
 
 interface Token {
   readonly index: number;

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { viridis } from '../../src/plane/colours';
-import { makeModel } from './models';
-import { PageFixture } from './page_fixture';
+import { makeModel } from './support/models';
+import { PageFixture } from './support/page_fixture';
 
 let folder = '';
 beforeAll(async () => {

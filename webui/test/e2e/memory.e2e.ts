@@ -1,7 +1,7 @@
 // The memory of the page while it watches runs.
 import type { CDPSession } from 'playwright-core';
 import { expect, it } from 'vitest';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '8192']));
 

@@ -4,10 +4,10 @@ import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { makeModelWithoutVocabulary, makeModel } from './models';
+import { makeModelWithoutVocabulary, makeModel } from './support/models';
 import type { Breakdown } from '../../src/net/types';
-import { expectFindingsOfServer } from './findings_of_server';
-import { PageFixture } from './page_fixture';
+import { expectFindingsOfServer } from './support/findings_of_server';
+import { PageFixture } from './support/page_fixture';
 
 const folders: string[] = [];
 afterAll(async () => {

@@ -2,8 +2,8 @@
 // new profile shows the same pixels; the gestures of the map that other tests do not use.
 import { describe, expect, it } from 'vitest';
 import type { Access, Op, StepSummary } from '../../src/net/types';
-import { fairShare } from './fair_time';
-import { PageFixture } from './page_fixture';
+import { fairShare } from './support/fair_time';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const map = () => fixture.page.getByRole('tabpanel', { name: 'Map' });

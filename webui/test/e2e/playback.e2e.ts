@@ -1,6 +1,6 @@
 // Playback on the real server: the position moves strip, map, table, inspector and answer together.
 import { describe, expect, it } from 'vitest';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 

@@ -2,7 +2,7 @@
 // its accesses.
 import { describe, expect, it } from 'vitest';
 import type { Op, StepSummary } from '../../src/net/types';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const table = () => fixture.page.getByRole('tabpanel', { name: 'Table' });

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { colourOf } from '../../src/plane/colours';
 import type { GraphEdge, GraphNode, Op, StepSummary } from '../../src/net/types';
-import { makeModel } from './models';
-import { PageFixture } from './page_fixture';
+import { makeModel } from './support/models';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 

@@ -1,7 +1,7 @@
 // Runs with the real server: streaming tokens, the growing heat map, stop, conversations, trace
 // levels.
 import { describe, expect, it } from 'vitest';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 // A large context, so that the run lasts longer than the checks: a token takes 0.5 ms.
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '65536']));

@@ -3,8 +3,8 @@ import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { formatCount, plural } from '../../src/format';
 import { PATIENCE_MS } from '../patience';
-import { fairShare, within } from './fair_time';
-import { PageFixture } from './page_fixture';
+import { fairShare, within } from './support/fair_time';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use(() =>
   Promise.resolve(['-c', '32768', '-b', '8192', '--ubatch-size', '8192']),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { formatNs } from '../../src/format';
 import type { StepSummary } from '../../src/net/types';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 

@@ -1,7 +1,7 @@
 // The shell: links, Back and Forward, keys, palette, full screen, themes.
 import { describe, expect, it } from 'vitest';
 import type { Op, StepSummary, Tensor } from '../../src/net/types';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const press = (...keys: readonly string[]) =>

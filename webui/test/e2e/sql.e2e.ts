@@ -1,7 +1,7 @@
 // The SQL editor: completion, parameters, errors at their place, rows that select, charts, files.
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formatBytes, formatSpeed, plural } from '../../src/format';
 import type { Model, Run, Session } from '../../src/net/types';
 import { viridis } from '../../src/plane/colours';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '32768']));
 

@@ -11,7 +11,7 @@ import {
   visibleText,
 } from '../../src/format';
 import type { Access, Breakdown, Op, Sequentiality, StepSummary, Token } from '../../src/net/types';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 import { luminance } from '../../src/graph/heat';
 
 const fixture = PageFixture.use();

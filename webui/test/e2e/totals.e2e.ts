@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { exactBytes, exactNs, formatCount } from '../../src/format';
 import type { Breakdown, BreakdownRow, StepSummary } from '../../src/net/types';
-import { makeModel, makeModelWithoutVocabulary } from './models';
-import { PageFixture } from './page_fixture';
+import { makeModel, makeModelWithoutVocabulary } from './support/models';
+import { PageFixture } from './support/page_fixture';
 
 // What a link selects, and the same as parameters of REST.
 const PARTS = [

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { formatCount } from '../../src/format';
 import type { Findings } from '../../src/net/types';
 import { TOUR } from '../../src/tour/steps';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const tour = () => fixture.page.getByRole('region', { name: 'Guided tour' });

@@ -8,9 +8,9 @@ import { formatNs } from '../../src/format';
 import type { Breakdown } from '../../src/net/types';
 import { PAGES } from '../../src/panels/analytics/page_list';
 import { PRESETS } from '../../src/panels/map/map_options';
-import { AnalyticsPage, numbers } from './analytics_page';
-import { makeArchModel, makeModel } from './models';
-import { PageFixture } from './page_fixture';
+import { AnalyticsPage, numbers } from './support/analytics_page';
+import { makeArchModel, makeModel } from './support/models';
+import { PageFixture } from './support/page_fixture';
 
 function use(make: (folder: string) => Promise<string>): PageFixture {
   let folder = '';

@@ -10,9 +10,9 @@ import type { Breakdown, Conditions, Determinism, PictureAxis, Router } from '..
 import { axisFrom } from '../../src/panels/map/map_axes';
 import { axisOf } from '../../src/plane/axis';
 import { planeLayout, wholeCamera, xOf, yOf } from '../../src/plane/layout';
-import { makeModel } from './models';
-import { PageFixture } from './page_fixture';
-import { asOnPage } from './server_text';
+import { makeModel } from './support/models';
+import { PageFixture } from './support/page_fixture';
+import { asOnPage } from './support/server_text';
 
 let folder = '';
 afterAll(() => rm(folder, { recursive: true }));

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { TensorWeights, WeightsOfTensor, WeightsValue } from '../../src/net/types';
 import { shortText, blockText, floatText, formulaText } from '../../src/panels/weights/value_text';
 import { decodeWeights } from '../../src/panels/weights/weights_options';
-import { PageFixture } from './page_fixture';
+import { PageFixture } from './support/page_fixture';
 
 const fixture = PageFixture.use();
 const TENSOR = 'blk.0.attn_q.weight';

@@ -1,10 +1,10 @@
 // The gestures of the map: zoom, ranges and their totals, lens, legend, keys.
 import { describe, expect, it } from 'vitest';
-import { componentName } from '../../src/format';
-import type { Breakdown, Sequentiality } from '../../src/net/types';
-import { sumText } from '../../src/panels/map/units';
-import { mapPanel } from './map_panel';
-import { PageFixture } from './page_fixture';
+import { componentName } from '../../../src/format';
+import type { Breakdown, Sequentiality } from '../../../src/net/types';
+import { sumText } from '../../../src/panels/map/units';
+import { mapPanel } from '../support/map_panel';
+import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
 const { map, input, tip, crumbs, preset, heatmap, settled, tableRows, columnOf } =

@@ -1,9 +1,9 @@
 // The map of the memory: the file, the buffers, and what was in memory before a step.
 import { describe, expect, it } from 'vitest';
-import { formatBytes } from '../../src/format';
-import type { Tensor } from '../../src/net/types';
-import { mapPanel } from './map_panel';
-import { PageFixture } from './page_fixture';
+import { formatBytes } from '../../../src/format';
+import type { Tensor } from '../../../src/net/types';
+import { mapPanel } from '../support/map_panel';
+import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
 const { map, input, tip, preset, settled, tableRows } = mapPanel(fixture);

@@ -1,14 +1,14 @@
 // The pixels of the map on a session whose values never change: the example of the page. Every
 // colour is computed from the values of REST.
 import { describe, expect, it } from 'vitest';
-import type { PictureAxis } from '../../src/net/types';
-import { axisFrom, layerAxis } from '../../src/panels/map/map_axes';
-import { PRESETS } from '../../src/panels/map/map_options';
-import { axisOf } from '../../src/plane/axis';
-import { colourOf, type Palette } from '../../src/plane/colours';
-import { planeLayout, wholeCamera, xOf, yOf, type PlaneLayout } from '../../src/plane/layout';
-import { levelOf, scaleOf } from '../../src/plane/scale';
-import { PageFixture } from './page_fixture';
+import type { PictureAxis } from '../../../src/net/types';
+import { axisFrom, layerAxis } from '../../../src/panels/map/map_axes';
+import { PRESETS } from '../../../src/panels/map/map_options';
+import { axisOf } from '../../../src/plane/axis';
+import { colourOf, type Palette } from '../../../src/plane/colours';
+import { planeLayout, wholeCamera, xOf, yOf, type PlaneLayout } from '../../../src/plane/layout';
+import { levelOf, scaleOf } from '../../../src/plane/scale';
+import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
 

@@ -4,9 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { mapPanel } from './map_panel';
-import { makeModel } from './models';
-import { PageFixture } from './page_fixture';
+import { mapPanel } from '../support/map_panel';
+import { makeModel } from '../support/models';
+import { PageFixture } from '../support/page_fixture';
 
 let folder = '';
 beforeAll(async () => {

@@ -1,10 +1,10 @@
 // Two tokens or two layers of the map beside each other, against REST.
 import { describe, expect, it } from 'vitest';
-import { plural } from '../../src/format';
-import { rowsThatMatter } from '../../src/panels/inspector/compare';
-import { sumText } from '../../src/panels/map/units';
-import { mapPanel } from './map_panel';
-import { PageFixture } from './page_fixture';
+import { plural } from '../../../src/format';
+import { rowsThatMatter } from '../../../src/panels/inspector/compare';
+import { sumText } from '../../../src/panels/map/units';
+import { mapPanel } from '../support/map_panel';
+import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
 const { heatmap, settled, columnOf } = mapPanel(fixture);

@@ -1,10 +1,10 @@
 // The table beside the map: the sums of each preset against REST, its columns, its order.
 import { describe, expect, it } from 'vitest';
-import { PRESETS } from '../../src/panels/map/map_options';
-import { STATE_NAMES } from '../../src/panels/map/residency';
-import { axisName, sumText, valueName } from '../../src/panels/map/units';
-import { mapPanel } from './map_panel';
-import { PageFixture } from './page_fixture';
+import { PRESETS } from '../../../src/panels/map/map_options';
+import { STATE_NAMES } from '../../../src/panels/map/residency';
+import { axisName, sumText, valueName } from '../../../src/panels/map/units';
+import { mapPanel } from '../support/map_panel';
+import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
 const { map, preset, heatmap, tableRows } = mapPanel(fixture);

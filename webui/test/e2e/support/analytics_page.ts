@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import type { Locator } from 'playwright-core';
 import { expect } from 'vitest';
-import { CHARTS } from '../../src/panels/analytics/all_charts';
-import type { PageId } from '../../src/panels/analytics/page_list';
+import { CHARTS } from '../../../src/panels/analytics/all_charts';
+import type { PageId } from '../../../src/panels/analytics/page_list';
 import type { PageFixture } from './page_fixture';
 
 export type Row = Readonly<Record<string, string>>;

@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Browser } from 'playwright-core';
-import { PATIENCE_MS } from '../patience';
+import { PATIENCE_MS } from '../../patience';
 
 export interface Server {
   readonly url: string;

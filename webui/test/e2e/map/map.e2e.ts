@@ -1,13 +1,13 @@
 // The map: its colours and figures against REST, live and recorded pictures, links.
 import { describe, expect, it } from 'vitest';
-import { layerAxis } from '../../src/panels/map/map_axes';
-import { sumText } from '../../src/panels/map/units';
-import { axisOf } from '../../src/plane/axis';
-import { viridis } from '../../src/plane/colours';
-import { planeLayout, wholeCamera, xOf, yOf } from '../../src/plane/layout';
-import { levelOf, scaleOf } from '../../src/plane/scale';
-import { mapPanel } from './map_panel';
-import { PageFixture } from './page_fixture';
+import { layerAxis } from '../../../src/panels/map/map_axes';
+import { sumText } from '../../../src/panels/map/units';
+import { axisOf } from '../../../src/plane/axis';
+import { viridis } from '../../../src/plane/colours';
+import { planeLayout, wholeCamera, xOf, yOf } from '../../../src/plane/layout';
+import { levelOf, scaleOf } from '../../../src/plane/scale';
+import { mapPanel } from '../support/map_panel';
+import { PageFixture } from '../support/page_fixture';
 
 // A run of the default context ends within a second on a fast machine, before the tests have looked at it.
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '32768']));

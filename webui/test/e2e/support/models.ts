@@ -31,7 +31,7 @@ async function installedArchs(): Promise<string> {
   throw new Error('test-llama-archs of llama.cpp-tests (docker/packages.txt) is not installed');
 }
 
-const BUNDLED = new URL('../../../tracer/modelgen/bundled/pocket.gguf', import.meta.url);
+const BUNDLED = new URL('../../../../tracer/modelgen/bundled/pocket.gguf', import.meta.url);
 
 export async function makeModelWithoutVocabulary(folder: string): Promise<string> {
   const file = join(folder, 'bare.gguf');

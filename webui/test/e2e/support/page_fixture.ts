@@ -4,8 +4,8 @@ import axe from 'axe-core';
 import { readFile } from 'node:fs/promises';
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
-import type { Node, Op, StepSummary, Tensor } from '../../src/net/types';
-import { PATIENCE_MS } from '../patience';
+import type { Node, Op, StepSummary, Tensor } from '../../../src/net/types';
+import { PATIENCE_MS } from '../../patience';
 import { startBrowser, startServer, type Server } from './harness';
 
 const VIEWPORT = { width: 1440, height: 900 };
@@ -95,7 +95,7 @@ export class PageFixture {
   }
 
   private async uploadExample(): Promise<string> {
-    const file = await readFile(new URL('../../public/example.ttrace', import.meta.url));
+    const file = await readFile(new URL('../../../public/example.ttrace', import.meta.url));
     const headers = { 'content-type': 'application/octet-stream' };
     const init = { method: 'POST', headers, body: new Uint8Array(file) };
     return (await this.rest<{ id: string }>('sessions', init)).id;

@@ -1,9 +1,9 @@
 // The columns of the map are steps: the prompt is one of them, whatever its length.
 import { expect, it } from 'vitest';
-import type { StepSummary } from '../../src/net/types';
-import { sumText } from '../../src/panels/map/units';
-import { mapPanel } from './map_panel';
-import { PageFixture } from './page_fixture';
+import type { StepSummary } from '../../../src/net/types';
+import { sumText } from '../../../src/panels/map/units';
+import { mapPanel } from '../support/map_panel';
+import { PageFixture } from '../support/page_fixture';
 
 // Room for a run that does not end before it is stopped.
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '32768']));

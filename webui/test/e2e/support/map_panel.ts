@@ -1,9 +1,9 @@
 // The map of a page: its elements, what it shows, and where.
 import type { Locator } from 'playwright-core';
 import { expect } from 'vitest';
-import { outputOf } from '../../src/panels/map/map_axes';
-import { MARGIN } from '../../src/plane/layout';
-import type { StepSummary } from '../../src/net/types';
+import { outputOf } from '../../../src/panels/map/map_axes';
+import { MARGIN } from '../../../src/plane/layout';
+import type { StepSummary } from '../../../src/net/types';
 import type { PageFixture } from './page_fixture';
 
 interface Picture {

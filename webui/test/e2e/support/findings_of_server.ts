@@ -1,6 +1,6 @@
 // Every sentence of the summary is one of the server: the page decides and words nothing.
 import { expect } from 'vitest';
-import type { Findings } from '../../src/net/types';
+import type { Findings } from '../../../src/net/types';
 import type { PageFixture } from './page_fixture';
 
 export async function expectFindingsOfServer(fixture: PageFixture): Promise<void> {
