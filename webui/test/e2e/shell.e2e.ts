@@ -98,7 +98,7 @@ describe('keys', () => {
     await leaveFields();
     await press('?');
     const help = page.getByRole('dialog', { name: 'Keyboard shortcuts and glossary' });
-    await help.getByText('Next layer').waitFor();
+    await help.getByText('Next layer', { exact: true }).waitFor();
     await help.getByLabel('Enable single-key shortcuts').uncheck();
     await press('Escape');
     await leaveFields();
