@@ -14,7 +14,7 @@ import { SkipLinks } from './shell/SkipLinks';
 import { StatusLine } from './shell/StatusLine';
 import { Toasts } from './shell/Toasts';
 import { OfflineNotice, TopBar } from './shell/TopBar';
-import { MAX_SHARE, MIN_SHARE, panelsOf, withShare, type Layout } from './state/layout';
+import { MAX_SHARE, MIN_SHARE, panelsOf, withShare, type Layout } from './state/view/layout';
 import type { Store } from './state/store';
 import { Strip } from './strip/Strip';
 import { usePart } from './ui/hooks';

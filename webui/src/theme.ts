@@ -1,7 +1,7 @@
 // The theme, dark, light or of high contrast: the user's setting, or the system's if the setting is 'auto'. Both
 // pages set it as `data-theme` of the root element.
 import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
-import { THEMES, type Settings, type Theme } from './state/settings';
+import { THEMES, type Settings, type Theme } from './state/request/settings';
 
 export function systemTheme(): ReadonlySignal<Theme> {
   const dark = matchMedia('(prefers-color-scheme: dark)');

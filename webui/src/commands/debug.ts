@@ -1,6 +1,6 @@
 // Commands of the debugger. Their keys are those of Chrome DevTools where it has them.
-import type { Until } from '../state/debug';
-import { outputOfSelection } from '../state/follow_selection';
+import type { Until } from '../state/request/debug';
+import { outputOfSelection } from '../state/view/follow_selection';
 import type { Store } from '../state/store';
 import type { Command } from './command';
 

@@ -1,11 +1,11 @@
 // What the search finds by number: "12", "step 12", "token 17", "layer 5" or "l 5", "expert 3 layer 2",
 // "layer 0 head 1". Parsing and limits are pure functions.
-import { offerUndo } from '../state/answer';
-import { withoutKeys } from '../state/filter';
-import { headName, type Selection } from '../state/selection';
-import type { OpenSession } from '../state/open_session';
+import { offerUndo } from '../state/view/answer';
+import { withoutKeys } from '../state/view/filter';
+import { headName, type Selection } from '../state/view/selection';
+import type { OpenSession } from '../state/session/open_session';
 import type { Store } from '../state/store';
-import { withStep } from '../state/view';
+import { withStep } from '../state/view/view';
 import type { Command } from './command';
 
 const KINDS = ['step', 'token', 'layer', 'expert', 'head'] as const;

@@ -1,6 +1,12 @@
 // What visitors ask, as commands that open the view with the answer.
-import { BYTES_ANSWER, WAITS_ANSWER, repeatAnswer, showAnswer, type Answer } from '../state/answer';
-import type { OpenSession } from '../state/open_session';
+import {
+  BYTES_ANSWER,
+  WAITS_ANSWER,
+  repeatAnswer,
+  showAnswer,
+  type Answer,
+} from '../state/view/answer';
+import type { OpenSession } from '../state/session/open_session';
 import type { Store } from '../state/store';
 import type { Command } from './command';
 

@@ -1,7 +1,7 @@
 // What the search finds in the open session: tensors, ops of the selected step, and tokens.
 import { plural, visibleText } from '../format';
-import { graphOf, opsOf } from '../state/per_session';
-import type { Selection } from '../state/selection';
+import { graphOf, opsOf } from '../state/session/per_session';
+import type { Selection } from '../state/view/selection';
 import type { Store } from '../state/store';
 import type { Command } from './command';
 

@@ -1,11 +1,11 @@
 // All commands: those of the shell and those of the panels.
 import { DOCS_URL, fileUrl } from '../net/api';
 import type { Panel } from '../panels/panel';
-import { LAYOUT_INFO, LAYOUT_NAMES } from '../state/layout';
-import type { ThemeChoice } from '../state/settings';
+import { LAYOUT_INFO, LAYOUT_NAMES } from '../state/view/layout';
+import type { ThemeChoice } from '../state/request/settings';
 import type { Store } from '../state/store';
-import { afterEscape, type PhaseFilter } from '../state/view';
-import { titleOf } from '../state/session_list';
+import { afterEscape, type PhaseFilter } from '../state/view/view';
+import { titleOf } from '../state/session/session_list';
 import { copyText } from '../ui/clipboard';
 import type { Command } from './command';
 import { questionCommands } from './questions';

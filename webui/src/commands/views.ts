@@ -14,8 +14,8 @@ import {
   withAxes,
   Y_AXES,
 } from '../panels/map/map_options';
-import type { OpenSession } from '../state/open_session';
-import { isInRange } from '../state/step_range';
+import type { OpenSession } from '../state/session/open_session';
+import { isInRange } from '../state/view/step_range';
 import type { Store } from '../state/store';
 import { copyText } from '../ui/clipboard';
 import type { Command } from './command';

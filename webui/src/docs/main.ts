@@ -4,7 +4,7 @@ import { effect } from '@preact/signals';
 import SwaggerUI from 'swagger-ui-dist/swagger-ui-es-bundle.js';
 import 'swagger-ui-dist/swagger-ui.css';
 import './docs.css';
-import { SettingsStore } from '../state/settings';
+import { SettingsStore } from '../state/request/settings';
 import { storage } from '../storage';
 import { applyTheme, systemTheme, themeOf } from '../theme';
 

@@ -1,6 +1,6 @@
 // The camera of the layer graph: conversion between canvas (CSS pixels) and layout coordinates,
 // and hit testing. Pure functions.
-import type { Window } from '../state/view';
+import type { Window } from '../state/view/view';
 import type { Layout } from './layout';
 
 export interface Box {

@@ -1,7 +1,7 @@
 // The definition of a panel. all_panels.ts lists all panels; README.md explains how to add one.
 import type { ComponentType } from 'preact';
 import type { Command } from '../commands/command';
-import type { OpenSession } from '../state/open_session';
+import type { OpenSession } from '../state/session/open_session';
 import type { Store } from '../state/store';
 
 export interface PanelProps {

@@ -4,8 +4,8 @@ import { useEffect } from 'preact/hooks';
 import { useSignal } from '@preact/signals';
 import { formatShape } from '../format';
 import type { DebugStop } from '../net/types';
-import type { Until } from '../state/debug';
-import type { OpenSession } from '../state/open_session';
+import type { Until } from '../state/request/debug';
+import type { OpenSession } from '../state/session/open_session';
 import type { Store } from '../state/store';
 
 export function DebugBar({ store }: { store: Store }) {

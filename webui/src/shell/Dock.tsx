@@ -3,13 +3,13 @@
 import { useSignal } from '@preact/signals';
 import { useErrorBoundary } from 'preact/hooks';
 import type { Panel } from '../panels/panel';
-import { docksOf, moved, shownOf, type Zone } from '../state/layout';
+import { docksOf, moved, shownOf, type Zone } from '../state/view/layout';
 import { Menu, MenuItem } from '../ui/Menu';
 import { formatNs, plural } from '../format';
 import type { Run } from '../net/types';
-import type { OpenSession } from '../state/open_session';
-import type { StepInFlight } from '../state/trace_data';
-import { runningOpText } from '../state/first_graph';
+import type { OpenSession } from '../state/session/open_session';
+import type { StepInFlight } from '../state/session/trace_data';
+import { runningOpText } from '../state/session/first_graph';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart } from '../ui/hooks';

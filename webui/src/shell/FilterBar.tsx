@@ -1,10 +1,10 @@
 // The filter of all views, with completion from the session's own names.
 import { useSignal } from '@preact/signals';
 import { useId, useMemo, useRef } from 'preact/hooks';
-import { parseFilter, unknownKey } from '../state/filter';
-import { complete, type Completion, type FilterNames } from '../state/filter_completion';
-import type { OpenSession } from '../state/open_session';
-import { graphOf, opsOf } from '../state/per_session';
+import { parseFilter, unknownKey } from '../state/view/filter';
+import { complete, type Completion, type FilterNames } from '../state/view/filter_completion';
+import type { OpenSession } from '../state/session/open_session';
+import { graphOf, opsOf } from '../state/session/per_session';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart, useResource } from '../ui/hooks';

@@ -3,7 +3,7 @@ import { useRef } from 'preact/hooks';
 import { exactBytes, formatBytes } from '../format';
 import { errorText } from '../net/api';
 import type { Model } from '../net/types';
-import { modelFacts, modelNotes } from '../state/model_facts';
+import { modelFacts, modelNotes } from '../state/request/model_facts';
 import type { Store } from '../state/store';
 import { Icon } from '../ui/icons';
 

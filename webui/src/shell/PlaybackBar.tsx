@@ -1,11 +1,11 @@
 // Playback: the position in the session as steps and ops, its speed, and the loop.
 import { formatNs, positionOf } from '../format';
 import { durationOf } from '../net/types';
-import type { OpenSession } from '../state/open_session';
-import { opCount } from '../state/playback';
-import { opsOf } from '../state/per_session';
-import { opOf } from '../state/selection';
-import { SPEEDS, speedName } from '../state/speeds';
+import type { OpenSession } from '../state/session/open_session';
+import { opCount } from '../state/view/playback';
+import { opsOf } from '../state/session/per_session';
+import { opOf } from '../state/view/selection';
+import { SPEEDS, speedName } from '../state/view/speeds';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart, useResource } from '../ui/hooks';

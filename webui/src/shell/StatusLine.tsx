@@ -3,10 +3,10 @@
 import { exportCommands } from '../commands/views';
 import { exactBytes, formatBytes, formatCount, plural, timingName } from '../format';
 import type { Session } from '../net/types';
-import type { OpenSession } from '../state/open_session';
-import { endingText } from '../state/ending';
+import type { OpenSession } from '../state/session/open_session';
+import { endingText } from '../state/session/ending';
 import type { Store } from '../state/store';
-import type { StepTotals } from '../state/step_totals';
+import type { StepTotals } from '../state/session/step_totals';
 import { usePart } from '../ui/hooks';
 import { Menu, MenuItem } from '../ui/Menu';
 

@@ -1,9 +1,9 @@
 // The figures beside the strip. Pure functions.
 import { formatBytes, formatNs, formatSpeed } from '../format';
 import type { Run, Session } from '../net/types';
-import type { RunLimit } from '../state/run_limit';
-import { generationSpeed, speedHint, speedName } from '../state/speed';
-import type { TraceData } from '../state/trace_data';
+import type { RunLimit } from '../state/request/run_limit';
+import { generationSpeed, speedHint, speedName } from '../state/session/speed';
+import type { TraceData } from '../state/session/trace_data';
 
 export interface Figure {
   readonly name: string;

@@ -2,9 +2,9 @@
 // left and resumed.
 import { useEffect, useRef } from 'preact/hooks';
 import './tour.css';
-import { examplePrompts } from '../state/examples';
-import { findingsOf } from '../state/findings';
-import type { OpenSession } from '../state/open_session';
+import { examplePrompts } from '../state/request/examples';
+import { findingsOf } from '../state/session/findings';
+import type { OpenSession } from '../state/session/open_session';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { OpenExample } from '../ui/OpenExample';

@@ -2,9 +2,9 @@
 // finished school: short sentences, and each new word is explained where it comes.
 import { formatCount, plural } from '../format';
 import type { FindingTopic } from '../net/types';
-import type { OpenSession } from '../state/open_session';
+import type { OpenSession } from '../state/session/open_session';
 import type { Store } from '../state/store';
-import { withKey } from '../state/view';
+import { withKey } from '../state/view/view';
 
 export interface TourStep {
   readonly id: string;

@@ -1,4 +1,4 @@
-import { meantFilter, unknownKey } from '../state/filter';
+import { meantFilter, unknownKey } from '../state/view/filter';
 
 // A view that cannot honour a part of the filter or of the range says so; the filter bar reports unknown keys.
 export function Unused(props: { words: readonly string[] }) {

@@ -3,7 +3,7 @@
 import { vi } from 'vitest';
 import type { Api } from '../../src/net/api';
 import type { Model, Run, Session, StepSummary, Token } from '../../src/net/types';
-import { EMPTY_RUN } from '../../src/state/chat';
+import { EMPTY_RUN } from '../../src/state/request/chat';
 import type { Store } from '../../src/state/store';
 import { FakeBrowser, fails, fakeStore, succeeds, rejected } from './fakes';
 

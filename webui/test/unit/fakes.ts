@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { Api } from '../../src/net/api';
 import type { ApiError } from '../../src/net/call';
-import type { Browser } from '../../src/state/navigation';
+import type { Browser } from '../../src/state/view/navigation';
 import { Store } from '../../src/state/store';
 import { err, ok } from '../../src/result';
 

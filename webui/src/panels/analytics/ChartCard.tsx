@@ -16,9 +16,9 @@ import {
   type ChartTable,
 } from '../../charts/table';
 import type { Column } from '../../grid/column';
-import type { OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/session/open_session';
 import { Resource } from '../../state/resource';
-import { encodeSelection } from '../../state/selection';
+import { encodeSelection } from '../../state/view/selection';
 import type { Store } from '../../state/store';
 import { copyText } from '../../ui/clipboard';
 import { download } from '../../ui/download';

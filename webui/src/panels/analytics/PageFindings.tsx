@@ -1,8 +1,8 @@
 // What the server concludes about the subject of a page, in its words, each with its evidence.
 import type { FindingTopic } from '../../net/types';
-import { showAnswer } from '../../state/answer';
-import { findingsOf } from '../../state/findings';
-import type { OpenSession } from '../../state/open_session';
+import { showAnswer } from '../../state/view/answer';
+import { findingsOf } from '../../state/session/findings';
+import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
 import { useResource } from '../../ui/hooks';
 import { linesOf } from '../inspector/summary';

@@ -2,7 +2,7 @@
 import { useMemo } from 'preact/hooks';
 import { formatBytes, plural } from '../../format';
 import { formatValue, labelOf, type ChartTable } from '../../charts/table';
-import type { OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/session/open_session';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { useResource } from '../../ui/hooks';

@@ -1,9 +1,9 @@
 // What a click on a part of a chart does: it selects the item in every view, or filters all views.
 import type { Pick } from '../../charts/table';
-import { parseFilter, toggleWord } from '../../state/filter';
-import type { OpenSession } from '../../state/open_session';
-import { graphOf } from '../../state/per_session';
-import type { Selection } from '../../state/selection';
+import { parseFilter, toggleWord } from '../../state/view/filter';
+import type { OpenSession } from '../../state/session/open_session';
+import { graphOf } from '../../state/session/per_session';
+import type { Selection } from '../../state/view/selection';
 import type { Store } from '../../state/store';
 
 const HEAD = /^blk\.(\d+) head (\d+)$/;

@@ -6,12 +6,12 @@ import type { ApiResult } from '../../net/api';
 import type { Check } from '../../net/check';
 import type { QueryRows } from '../../net/types';
 import { ok } from '../../result';
-import { parseFilter, sqlFilter } from '../../state/filter';
-import type { OpenSession } from '../../state/open_session';
-import type { Capture } from '../../state/request';
-import { filteredSums } from '../../state/range_query';
-import type { SumQuery } from '../../state/sum_query';
-import type { AxisRange, View } from '../../state/view';
+import { parseFilter, sqlFilter } from '../../state/view/filter';
+import type { OpenSession } from '../../state/session/open_session';
+import type { Capture } from '../../state/request/request';
+import { filteredSums } from '../../state/view/range_query';
+import type { SumQuery } from '../../state/view/sum_query';
+import type { AxisRange, View } from '../../state/view/view';
 import type { PageId } from './page_list';
 
 // What the view selects, in the forms that routes and statements take.

@@ -1,7 +1,7 @@
 // Speed and disk reads while the model generates, as running charts, and their means by setting.
 import { formatBytes, formatNs, formatSpeed } from '../../format';
-import type { MemoryBudget } from '../../state/memory_budget';
-import type { SpeedHistory } from '../../state/speed_history';
+import type { MemoryBudget } from '../../state/request/memory_budget';
+import type { SpeedHistory } from '../../state/session/speed_history';
 import { CHART_WIDTH, speedText, Tick } from './chart';
 import { beginnings, lineOf, polyline, runningTime, type RunningTime } from './curve';
 

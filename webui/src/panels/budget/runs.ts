@@ -37,7 +37,7 @@ function promptOf({ facts = {} }: Session): string | null {
 const isPlanned = ({ facts }: Session): boolean => facts?.['memory.state'] === 'active';
 
 export interface RunFigures {
-  readonly tokensPerSecond: number | null; // as everywhere on the page (state/speed.ts)
+  readonly tokensPerSecond: number | null; // as everywhere on the page (state/session/speed.ts)
   readonly bytesPerToken: number | null; // read from the disk; null: not recorded
   readonly faultsPerToken: number | null; // major page faults; null: not recorded
 }

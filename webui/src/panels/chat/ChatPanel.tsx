@@ -2,10 +2,10 @@
 // the next request.
 import { Fragment } from 'preact';
 import { useRef } from 'preact/hooks';
-import type { OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/session/open_session';
 import type { Model } from '../../net/types';
-import { examplePrompts } from '../../state/examples';
-import { titleOf } from '../../state/session_list';
+import { examplePrompts } from '../../state/request/examples';
+import { titleOf } from '../../state/session/session_list';
 import type { Store } from '../../state/store';
 import { OpenExample } from '../../ui/OpenExample';
 import type { PanelProps } from '../panel';
@@ -14,7 +14,7 @@ import { Conversation } from './Conversation';
 import { RecordedSession } from './RecordedSession';
 import { RunStrip } from './RunStrip';
 import { Tint } from './TokenText';
-import { modelNotes } from '../../state/model_facts';
+import { modelNotes } from '../../state/request/model_facts';
 
 export function ChatPanel({ store }: PanelProps) {
   return (

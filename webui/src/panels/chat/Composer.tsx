@@ -1,8 +1,8 @@
 // The request form: a message, text or token IDs, with sampling and trace settings.
 import { useRef } from 'preact/hooks';
 import { formatCount } from '../../format';
-import { modelNotes } from '../../state/model_facts';
-import type { PromptMode } from '../../state/request';
+import { modelNotes } from '../../state/request/model_facts';
+import type { PromptMode } from '../../state/request/request';
 import type { Store } from '../../state/store';
 import { Segmented } from '../../ui/Segmented';
 import { RunSettings } from './RunSettings';

@@ -2,9 +2,9 @@
 // can be selected.
 import { formatCount, plural } from '../../format';
 import type { Run } from '../../net/types';
-import type { Turn } from '../../state/chat';
-import { isActive, type OpenSession } from '../../state/open_session';
-import { endingText } from '../../state/ending';
+import type { Turn } from '../../state/request/chat';
+import { isActive, type OpenSession } from '../../state/session/open_session';
+import { endingText } from '../../state/session/ending';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { copyText } from '../../ui/clipboard';

@@ -2,10 +2,10 @@
 // from the list.
 import { formatAgo, formatCount, plural } from '../../format';
 import type { Run, Session } from '../../net/types';
-import { streamedText } from '../../state/answer_text';
-import { EMPTY_RUN, conversationOf } from '../../state/chat';
-import type { OpenSession } from '../../state/open_session';
-import { titleOf } from '../../state/session_list';
+import { streamedText } from '../../state/request/answer_text';
+import { EMPTY_RUN, conversationOf } from '../../state/request/chat';
+import type { OpenSession } from '../../state/session/open_session';
+import { titleOf } from '../../state/session/session_list';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
 import { Failed } from '../../ui/States';

@@ -1,7 +1,7 @@
 // Sampling and trace settings of the next run.
 import { useSignal } from '@preact/signals';
 import type { Level, TimingMode } from '../../net/types';
-import { defaultStatsPattern, type Settings } from '../../state/settings';
+import { defaultStatsPattern, type Settings } from '../../state/request/settings';
 import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';
 

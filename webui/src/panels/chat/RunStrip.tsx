@@ -1,11 +1,11 @@
 // The progress of the run, and the Stop button.
 import { formatCount, formatSpeed, plural } from '../../format';
 import type { Run } from '../../net/types';
-import type { OpenSession } from '../../state/open_session';
-import { endingText } from '../../state/ending';
-import { runningOpText } from '../../state/first_graph';
-import { limitOf, type RunLimit } from '../../state/run_limit';
-import { generationSpeed, speedBasis, speedHint } from '../../state/speed';
+import type { OpenSession } from '../../state/session/open_session';
+import { endingText } from '../../state/session/ending';
+import { runningOpText } from '../../state/session/first_graph';
+import { limitOf, type RunLimit } from '../../state/request/run_limit';
+import { generationSpeed, speedBasis, speedHint } from '../../state/session/speed';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
 

@@ -1,7 +1,7 @@
 // The settings of the next run in one line.
 import { formatCount, timingName } from '../../format';
-import { capturesOf } from '../../state/request';
-import type { Settings } from '../../state/settings';
+import { capturesOf } from '../../state/request/request';
+import type { Settings } from '../../state/request/settings';
 
 const CAPTURED = {
   attention: 'attention weights',

@@ -1,6 +1,6 @@
 // The time of each token as one of a few levels, to tint the text. Pure functions.
 import { fractionOf, scaleOf, type Scale } from '../../plane/scale';
-import type { TraceData } from '../../state/trace_data';
+import type { TraceData } from '../../state/session/trace_data';
 import type { Mark } from './highlights';
 
 export const COST_MARKS = [

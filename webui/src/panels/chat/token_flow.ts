@@ -3,7 +3,7 @@
 // chunk ends at a newline, or where a displayed line ends, so that the text looks like one flow;
 // after a change of width the latter are divided again. Marks are highlights, and the token at a
 // point is found from the character there, so a token needs no element.
-import type { TraceData } from '../../state/trace_data';
+import type { TraceData } from '../../state/session/trace_data';
 import type { Token } from '../../net/types';
 import { mark, type Mark } from './highlights';
 import { COST_MARKS } from './token_cost';

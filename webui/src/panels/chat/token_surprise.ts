@@ -1,7 +1,7 @@
 // How surprised the model was by each token that it chose, as one of a few levels, to tint the text.
 import * as wire from '../../net/types';
 import type { LensRow } from '../../net/types';
-import type { OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/session/open_session';
 import { COST_MARKS } from './token_cost';
 
 // In bits: the upper ends of the levels, except the last one.

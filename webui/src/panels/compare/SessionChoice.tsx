@@ -1,8 +1,8 @@
 // The choice of the session that the open one is compared with.
 import { formatAgo } from '../../format';
 import type { Session } from '../../net/types';
-import type { OpenSession } from '../../state/open_session';
-import { titleOf } from '../../state/session_list';
+import type { OpenSession } from '../../state/session/open_session';
+import { titleOf } from '../../state/session/session_list';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
 

@@ -2,8 +2,8 @@
 // the server, the times of a step, tokens and graphs that only one of them has.
 import { plural } from '../../format';
 import type { SessionComparison as Found } from '../../net/types';
-import { finishedSteps } from '../../state/answer';
-import type { OpenSession } from '../../state/open_session';
+import { finishedSteps } from '../../state/view/answer';
+import type { OpenSession } from '../../state/session/open_session';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { comparedNumbers } from '../inspector/compare';

@@ -1,8 +1,8 @@
 // The two sides of a comparison: what each asks, and the rows of both. Pure functions.
 import type { ChartTable } from '../../charts/table';
 import type { Breakdown, BreakdownRow } from '../../net/types';
-import { bothOf } from '../../state/range_query';
-import type { SumQuery } from '../../state/sum_query';
+import { bothOf } from '../../state/view/range_query';
+import type { SumQuery } from '../../state/view/sum_query';
 import type { ComparedValue } from '../inspector/compare';
 import type { CompareOptions, Per, Phase } from './options';
 

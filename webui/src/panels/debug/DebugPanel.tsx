@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { plural } from '../../format';
-import type { Breakpoint } from '../../state/debug';
+import type { Breakpoint } from '../../state/request/debug';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { Check } from '../../ui/Check';

@@ -5,7 +5,7 @@ import { formatCount, formatShape } from '../../format';
 import { errorText, type ApiError } from '../../net/api';
 import type { DebugStop, DebugValues } from '../../net/types';
 import { err, ok } from '../../result';
-import type { OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/session/open_session';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { useResource } from '../../ui/hooks';

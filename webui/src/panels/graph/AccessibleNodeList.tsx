@@ -2,7 +2,7 @@
 // order, each with its inputs. Builds the DOM directly, because a layer may have thousands.
 import { useEffect, useRef } from 'preact/hooks';
 import type { Scene } from '../../graph/scene';
-import type { OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
 import { listAccesses } from './list_accesses';
 import { selectionOf } from './selection_of';

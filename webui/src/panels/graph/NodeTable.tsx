@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs, formatShape, kindName, partName } from '../../format';
 import { findItems, timesOf, type Item, type Scene } from '../../graph/scene';
 import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/column';
-import { graphOf, opsOf } from '../../state/per_session';
+import { graphOf, opsOf } from '../../state/session/per_session';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty } from '../../ui/States';

@@ -28,12 +28,12 @@ import {
   type Camera,
 } from '../../graph/view';
 import { neighbour, type Direction } from '../../graph/neighbours';
-import type { OpenSession } from '../../state/open_session';
-import { graphOf, opsOf, type TemplateGraph } from '../../state/per_session';
-import type { Selection } from '../../state/selection';
+import type { OpenSession } from '../../state/session/open_session';
+import { graphOf, opsOf, type TemplateGraph } from '../../state/session/per_session';
+import type { Selection } from '../../state/view/selection';
 import type { Viewport } from '../../state/shell';
 import type { Store } from '../../state/store';
-import { withKey, type View } from '../../state/view';
+import { withKey, type View } from '../../state/view/view';
 import { paintInto, within } from '../../ui/paint_into';
 import { Tip } from '../../ui/tip';
 import { listAccesses } from './list_accesses';

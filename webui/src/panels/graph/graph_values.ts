@@ -4,9 +4,9 @@ import { computed, type ReadonlySignal } from '@preact/signals';
 import { decodeGraph, type Heat } from '../../graph/graph_options';
 import type { BreakdownQuery, TraceSums } from '../../net/types';
 import { ok } from '../../result';
-import type { OpenSession } from '../../state/open_session';
-import { graphOf } from '../../state/per_session';
-import { bothOf, filteredSums } from '../../state/range_query';
+import type { OpenSession } from '../../state/session/open_session';
+import { graphOf } from '../../state/session/per_session';
+import { bothOf, filteredSums } from '../../state/view/range_query';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 

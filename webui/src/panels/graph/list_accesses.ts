@@ -1,6 +1,6 @@
 // A click on a node lists its accesses in the table, unless it shows totals.
 import type { Store } from '../../state/store';
-import { withKey } from '../../state/view';
+import { withKey } from '../../state/view/view';
 import { decodeTable, encodeTable } from '../table/table_options';
 
 const TABLE = 'table';

@@ -1,9 +1,9 @@
 // Which nodes of a graph the filter and the brushed range select. A box of the model has only the layer
 // and the component of its nodes. Pure functions.
 import type { Item } from '../../graph/scene';
-import { isNodeTerm, nodeMatches, parseFilter } from '../../state/filter';
-import { opsInRange } from '../../state/step_range';
-import type { View } from '../../state/view';
+import { isNodeTerm, nodeMatches, parseFilter } from '../../state/view/filter';
+import { opsInRange } from '../../state/view/step_range';
+import type { View } from '../../state/view/view';
 
 // Null: all nodes.
 export function nodeFilter(

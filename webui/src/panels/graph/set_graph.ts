@@ -1,7 +1,7 @@
 // Changes the options of the graph in the view.
 import { decodeGraph, encodeGraph, type GraphOptions } from '../../graph/graph_options';
 import type { Store } from '../../state/store';
-import { withKey } from '../../state/view';
+import { withKey } from '../../state/view/view';
 
 export function setGraph(store: Store, panel: string, options: GraphOptions): void {
   const { options: all } = store.navigation.view.peek();

@@ -1,6 +1,6 @@
 // An expert: what it costs, and the tokens that used it.
 import { useMemo } from 'preact/hooks';
-import { excludesExpert, onlyLayer, parseFilter, toggleWord } from '../../state/filter';
+import { excludesExpert, onlyLayer, parseFilter, toggleWord } from '../../state/view/filter';
 import type { Store } from '../../state/store';
 import { usePart, useResource } from '../../ui/hooks';
 import { Failed } from '../../ui/States';

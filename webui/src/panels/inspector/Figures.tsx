@@ -3,10 +3,10 @@
 import { Fragment } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatCount, formatNs } from '../../format';
-import type { OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
-import { expertRows, parseFilter } from '../../state/filter';
-import { scopeText } from '../../state/range_query';
+import { expertRows, parseFilter } from '../../state/view/filter';
+import { scopeText } from '../../state/view/range_query';
 import { usePart, useResource } from '../../ui/hooks';
 import { Unused } from '../../ui/Unused';
 import type { Figure, Now } from './inspection';

@@ -2,10 +2,10 @@
 import { useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, kindName, plural, sourceName } from '../../format';
 import type { Access, Op } from '../../net/types';
-import { accessesOf, graphOf, opsOf } from '../../state/per_session';
-import type { Selection } from '../../state/selection';
+import { accessesOf, graphOf, opsOf } from '../../state/session/per_session';
+import type { Selection } from '../../state/view/selection';
 import type { Store } from '../../state/store';
-import { outputOfSelection } from '../../state/follow_selection';
+import { outputOfSelection } from '../../state/view/follow_selection';
 import { useExact, usePart, useResource } from '../../ui/hooks';
 import { Failed, Loading } from '../../ui/States';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';

@@ -2,9 +2,9 @@
 // open them in other panels.
 import { Fragment, type ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
-import { withKey } from '../../state/view';
+import { withKey } from '../../state/view/view';
 import { IconButton } from '../../ui/Button';
 import { copyText } from '../../ui/clipboard';
 import { usePart } from '../../ui/hooks';

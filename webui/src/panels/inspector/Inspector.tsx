@@ -1,5 +1,5 @@
 // Details of the selection, by its kind. Without a selection it shows the session.
-import { opsOf } from '../../state/per_session';
+import { opsOf } from '../../state/session/per_session';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Loading } from '../../ui/States';
 import { SessionChoice } from '../compare/SessionChoice';

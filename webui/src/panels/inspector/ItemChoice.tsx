@@ -1,8 +1,8 @@
 // The choice of the token or layer that the selected one is compared with.
 import { useMemo } from 'preact/hooks';
 import { positionOf, visibleText } from '../../format';
-import type { OpenSession } from '../../state/open_session';
-import type { Compared } from '../../state/view';
+import type { OpenSession } from '../../state/session/open_session';
+import type { Compared } from '../../state/view/view';
 import { indexOf, itemOf } from './compare';
 
 const MAX_LISTED = 500; // beyond: a field for the number

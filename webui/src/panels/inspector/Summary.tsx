@@ -3,11 +3,11 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { formatCount } from '../../format';
 import type { Validation } from '../../net/types';
-import type { OpenSession } from '../../state/open_session';
-import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/filter';
-import { answeredTopic, finishedSteps, machineOf, showAnswer } from '../../state/answer';
-import { findingsOf } from '../../state/findings';
-import { perSession } from '../../state/per_session';
+import type { OpenSession } from '../../state/session/open_session';
+import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/view/filter';
+import { answeredTopic, finishedSteps, machineOf, showAnswer } from '../../state/view/answer';
+import { findingsOf } from '../../state/session/findings';
+import { perSession } from '../../state/session/per_session';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';

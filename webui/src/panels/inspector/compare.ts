@@ -1,9 +1,9 @@
 // A comparison of two tokens or layers: its request, and what its rows show. Pure functions.
 import { formatBytes, formatCount, formatNs } from '../../format';
 import type { ComparedSums, WithinQuery } from '../../net/types';
-import { filteredSums } from '../../state/range_query';
-import type { SumQuery } from '../../state/sum_query';
-import type { Compared, View } from '../../state/view';
+import { filteredSums } from '../../state/view/range_query';
+import type { SumQuery } from '../../state/view/sum_query';
+import type { Compared, View } from '../../state/view/view';
 
 export const COMPARED_VALUES = ['time', 'bytes', 'accesses'] as const;
 export type ComparedValue = (typeof COMPARED_VALUES)[number];

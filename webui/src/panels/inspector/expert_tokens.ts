@@ -4,12 +4,12 @@ import { plural, visibleText } from '../../format';
 import { MAX_PAGE_ROWS } from '../../net/api';
 import type { QueryRows } from '../../net/types';
 import { ok } from '../../result';
-import { parseFilter, sqlFilter } from '../../state/filter';
-import type { OpenSession } from '../../state/open_session';
+import { parseFilter, sqlFilter } from '../../state/view/filter';
+import type { OpenSession } from '../../state/session/open_session';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
-import type { TraceData } from '../../state/trace_data';
-import type { AxisRange, View } from '../../state/view';
+import type { TraceData } from '../../state/session/trace_data';
+import type { AxisRange, View } from '../../state/view/view';
 import type { Jump } from './inspection';
 
 export interface ExpertToken {

@@ -3,9 +3,9 @@ import type { Picture } from '../../net/frames';
 import { pixelStart } from '../../plane/raster';
 import type { ApiResult } from '../../net/api';
 import { ok } from '../../result';
-import type { OpenSession } from '../../state/open_session';
-import { bothOf } from '../../state/range_query';
-import type { SumQuery } from '../../state/sum_query';
+import type { OpenSession } from '../../state/session/open_session';
+import { bothOf } from '../../state/view/range_query';
+import type { SumQuery } from '../../state/view/sum_query';
 import type { ComparedValue } from './compare';
 import { median } from './place';
 

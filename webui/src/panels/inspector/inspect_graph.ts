@@ -21,7 +21,7 @@ import {
   type Session,
   type Tensor,
 } from '../../net/types';
-import type { TemplateGraph } from '../../state/per_session';
+import type { TemplateGraph } from '../../state/session/per_session';
 import { fact, type Fact, type Figure, type Inspection, type Jump, type Links } from './inspection';
 import { ofAccess, ofNode, ofOp, ofTensor } from './reproduce';
 

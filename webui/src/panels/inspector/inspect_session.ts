@@ -11,7 +11,7 @@ import {
   visibleText,
 } from '../../format';
 import { durationOf, type Op, type Session, type StepSummary } from '../../net/types';
-import type { TraceData } from '../../state/trace_data';
+import type { TraceData } from '../../state/session/trace_data';
 import {
   fact,
   type Fact,
@@ -22,7 +22,7 @@ import {
 } from './inspection';
 import { jumpToExpertToken, type ExpertTokens } from './expert_tokens';
 import { againstMedian, everything, median, slownessText } from './place';
-import { headName } from '../../state/selection';
+import { headName } from '../../state/view/selection';
 import { ofExpert, ofHead, ofLayer, ofSession, ofToken } from './reproduce';
 
 // `layer`: the selected one, in the map the row of the token's cell.

@@ -1,6 +1,6 @@
 // The content of the inspector: facts, links to related items, and the server's JSON. Pure
 // functions.
-import type { Selection } from '../../state/selection';
+import type { Selection } from '../../state/view/selection';
 import type { Place, PlaceValue } from './place';
 import type { Reproduction } from './reproduce';
 

@@ -8,14 +8,14 @@ import { formatNs } from '../../format';
 import { quantile } from '../../quantile';
 import { ok, type Result } from '../../result';
 import type { ApiError } from '../../net/api';
-import { CLEAN_STEPS, parseFilter } from '../../state/filter';
-import { isInPhase, type OpenSession } from '../../state/open_session';
-import { perSession } from '../../state/per_session';
-import { bothOf, filteredSums } from '../../state/range_query';
-import type { SumQuery } from '../../state/sum_query';
+import { CLEAN_STEPS, parseFilter } from '../../state/view/filter';
+import { isInPhase, type OpenSession } from '../../state/session/open_session';
+import { perSession } from '../../state/session/per_session';
+import { bothOf, filteredSums } from '../../state/view/range_query';
+import type { SumQuery } from '../../state/view/sum_query';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
-import type { View } from '../../state/view';
+import type { View } from '../../state/view/view';
 
 // A row of an axis of the map.
 export interface Place {

@@ -1,7 +1,7 @@
 // The findings of a finished session as lines, each with the view that shows its evidence. The
 // server decides and words them. Pure functions.
 import type { Evidence, Finding, FindingTopic, Findings } from '../../net/types';
-import { totalsBy, type Answer, type Topic } from '../../state/answer';
+import { totalsBy, type Answer, type Topic } from '../../state/view/answer';
 
 export interface Line {
   readonly topic: FindingTopic;

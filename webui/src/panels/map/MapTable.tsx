@@ -14,9 +14,9 @@ import {
 import { overlaps, spanOf, type Range } from '../../plane/range';
 import type { Lane, Scene } from '../../plane/scene';
 import { formatCount, plural } from '../../format';
-import { isDisturbed, machineOf } from '../../state/answer';
-import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/filter';
-import type { OpenSession } from '../../state/open_session';
+import { isDisturbed, machineOf } from '../../state/view/answer';
+import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/view/filter';
+import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';

@@ -1,9 +1,9 @@
 // The controls of the map: presets, axes, value, colours, legend.
 import type { Palette } from '../../plane/colours';
 import { PALETTES } from '../../plane/colours';
-import type { OpenSession } from '../../state/open_session';
-import { expertRows, parseFilter, restFilter } from '../../state/filter';
-import { filteredSums } from '../../state/range_query';
+import type { OpenSession } from '../../state/session/open_session';
+import { expertRows, parseFilter, restFilter } from '../../state/view/filter';
+import { filteredSums } from '../../state/view/range_query';
 import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';
 import { usePart } from '../../ui/hooks';

@@ -5,8 +5,8 @@ import { exactBytes, formatBytes, formatCount, formatNs, plural } from '../../fo
 import type { PictureQuery } from '../../net/types';
 import type { Plane } from '../../plane/plane';
 import { ok } from '../../result';
-import type { OpenSession } from '../../state/open_session';
-import { filteredSums } from '../../state/range_query';
+import type { OpenSession } from '../../state/session/open_session';
+import { filteredSums } from '../../state/view/range_query';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { usePart, useResource } from '../../ui/hooks';

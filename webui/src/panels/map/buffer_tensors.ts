@@ -1,6 +1,6 @@
 // The tensors in the buffers of a session: the KV cache, repacked weights, and what is computed.
 import { ok } from '../../result';
-import { perSession, templateOf } from '../../state/per_session';
+import { perSession, templateOf } from '../../state/session/per_session';
 import { Resource } from '../../state/resource';
 import { baseName, type BufferTensor } from './map_axes';
 

@@ -14,7 +14,7 @@ import type { Scene } from '../../plane/scene';
 import { spanOf, type Range } from '../../plane/range';
 import type { TipText } from '../../ui/tip';
 import type { StepSummary } from '../../net/types';
-import type { TraceData } from '../../state/trace_data';
+import type { TraceData } from '../../state/session/trace_data';
 import { tracksOf, type MapOptions } from './map_options';
 import { axisName, sumText, unitOf, valueName } from './units';
 

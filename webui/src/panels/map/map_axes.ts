@@ -5,7 +5,7 @@ import { axisOf, type Axis, type Section } from '../../plane/axis';
 import { clip, spanOf, type Range } from '../../plane/range';
 import type { Together } from '../../plane/scene';
 import type { ColumnUnit } from '../../plane/sources/column_values';
-import type { TraceData } from '../../state/trace_data';
+import type { TraceData } from '../../state/session/trace_data';
 import type { XAxis } from './map_options';
 import { axisName } from './units';
 

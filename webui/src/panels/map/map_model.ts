@@ -7,11 +7,11 @@ import { wholeCamera, type Camera, type Hit } from '../../plane/layout';
 import type { Brush, Marked } from '../../plane/paint_overlay';
 import { panRange } from '../../plane/range';
 import type { Scene } from '../../plane/scene';
-import { expertRows, parseFilter } from '../../state/filter';
-import type { OpenSession } from '../../state/open_session';
-import { filteredSums } from '../../state/range_query';
+import { expertRows, parseFilter } from '../../state/view/filter';
+import type { OpenSession } from '../../state/session/open_session';
+import { filteredSums } from '../../state/view/range_query';
 import type { Store } from '../../state/store';
-import type { RangeFilter } from '../../state/view';
+import type { RangeFilter } from '../../state/view/view';
 import {
   decodeOptions,
   encodeOptions,

@@ -9,9 +9,9 @@ import type { Box } from '../../plane/layout';
 import { LiveSource } from '../../plane/sources/live_source';
 import { ServerSource } from '../../plane/sources/server_source';
 import { ColumnMarks } from '../../plane/sources/column_marks';
-import type { OpenSession } from '../../state/open_session';
-import type { SumQuery } from '../../state/sum_query';
-import type { PhaseFilter } from '../../state/view';
+import type { OpenSession } from '../../state/session/open_session';
+import type { SumQuery } from '../../state/view/sum_query';
+import type { PhaseFilter } from '../../state/view/view';
 import { tracksOf, type MapOptions } from './map_options';
 
 const REFRESH_MS = 1000; // minimum interval between pictures of a growing session

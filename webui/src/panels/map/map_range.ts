@@ -4,9 +4,9 @@ import type { Camera } from '../../plane/layout';
 import type { Brush } from '../../plane/paint_overlay';
 import type { Range } from '../../plane/range';
 import type { Scene } from '../../plane/scene';
-import type { TraceData } from '../../state/trace_data';
-import type { Selection } from '../../state/selection';
-import type { AxisRange, RangeFilter } from '../../state/view';
+import type { TraceData } from '../../state/session/trace_data';
+import type { Selection } from '../../state/view/selection';
+import type { AxisRange, RangeFilter } from '../../state/view/view';
 import { tracksOf, type MapOptions } from './map_options';
 
 const hasX = (options: MapOptions, axis: string): boolean => options.x === axis;

@@ -3,8 +3,8 @@
 // does not say it and the model is loaded. Read while the map shows it.
 import { computed, effect, type ReadonlySignal } from '@preact/signals';
 import type { Model, Residency as Snapshot } from '../../net/types';
-import type { OpenSession } from '../../state/open_session';
-import { perSession } from '../../state/per_session';
+import type { OpenSession } from '../../state/session/open_session';
+import { perSession } from '../../state/session/per_session';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { tracksOf, type MapOptions } from './map_options';

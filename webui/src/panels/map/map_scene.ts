@@ -5,9 +5,9 @@ import { sectionAt, type Axis } from '../../plane/axis';
 import type { Range } from '../../plane/range';
 import type { Scene, Track } from '../../plane/scene';
 import type { ColumnUnit } from '../../plane/sources/column_values';
-import type { OpenSession } from '../../state/open_session';
-import type { TraceData } from '../../state/trace_data';
-import { graphOf } from '../../state/per_session';
+import type { OpenSession } from '../../state/session/open_session';
+import type { TraceData } from '../../state/session/trace_data';
+import { graphOf } from '../../state/session/per_session';
 import { bufferTensorsOf } from './buffer_tensors';
 import {
   axisFrom,

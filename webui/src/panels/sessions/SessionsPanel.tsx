@@ -2,7 +2,7 @@
 import { useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
 import type { SessionSort, SessionState } from '../../net/types';
-import { emptyFilter } from '../../state/session_list';
+import { emptyFilter } from '../../state/session/session_list';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { usePart } from '../../ui/hooks';

@@ -4,10 +4,10 @@ import { formatBytes, formatCount, formatNs, plural, timingName } from '../../fo
 import { nextSort, sortOf, sortText } from '../../grid/column';
 import type { VGrid } from '../../grid/vgrid';
 import { durationOf, type Op, type StepSummary } from '../../net/types';
-import { filterOps, parseFilter, sqlFilter } from '../../state/filter';
-import type { OpenSession } from '../../state/open_session';
-import { opsInRange, type OpPlace } from '../../state/step_range';
-import { executedOp, opsOf } from '../../state/per_session';
+import { filterOps, parseFilter, sqlFilter } from '../../state/view/filter';
+import type { OpenSession } from '../../state/session/open_session';
+import { opsInRange, type OpPlace } from '../../state/view/step_range';
+import { executedOp, opsOf } from '../../state/session/per_session';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';

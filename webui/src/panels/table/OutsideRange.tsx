@@ -1,6 +1,6 @@
 // In place of the rows of a step that is not in the brushed range.
-import type { OpenSession } from '../../state/open_session';
-import { firstInRange, isInRange } from '../../state/step_range';
+import type { OpenSession } from '../../state/session/open_session';
+import { firstInRange, isInRange } from '../../state/view/step_range';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
 import { Empty } from '../../ui/States';

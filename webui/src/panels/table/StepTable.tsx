@@ -5,13 +5,19 @@ import { SortedRows } from '../../grid/sorted_rows';
 import { nextSort, sortOf, sortText, type Sort } from '../../grid/column';
 import type { VGrid } from '../../grid/vgrid';
 import type { StepSummary } from '../../net/types';
-import { isStepTerm, parseFilter, sqlFilter, stepMatches, type Term } from '../../state/filter';
-import type { HistoryMode } from '../../state/navigation';
-import { isInRange, unusedOfSteps } from '../../state/step_range';
-import { isInPhase, type OpenSession } from '../../state/open_session';
+import {
+  isStepTerm,
+  parseFilter,
+  sqlFilter,
+  stepMatches,
+  type Term,
+} from '../../state/view/filter';
+import type { HistoryMode } from '../../state/view/navigation';
+import { isInRange, unusedOfSteps } from '../../state/view/step_range';
+import { isInPhase, type OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
-import type { TraceData } from '../../state/trace_data';
-import type { PhaseFilter, RangeFilter } from '../../state/view';
+import type { TraceData } from '../../state/session/trace_data';
+import type { PhaseFilter, RangeFilter } from '../../state/view/view';
 import { Grid } from '../../ui/Grid';
 import { usePart } from '../../ui/hooks';
 import { Empty } from '../../ui/States';

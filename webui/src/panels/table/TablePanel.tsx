@@ -4,7 +4,7 @@ import { useRef } from 'preact/hooks';
 import { plural } from '../../format';
 import { COPY_FORMATS, rowsText, type CopyFormat } from '../../grid/copy';
 import type { TableColumn } from './columns';
-import type { OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
 import { copyText } from '../../ui/clipboard';
 import { usePart } from '../../ui/hooks';

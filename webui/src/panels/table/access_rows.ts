@@ -4,11 +4,11 @@
 import type { Api, ApiResult } from '../../net/api';
 import type { QueryRows } from '../../net/types';
 import { ok } from '../../result';
-import { isStepTerm, sqlFilter, stepMatches, type Term } from '../../state/filter';
-import { isInPhase } from '../../state/open_session';
-import { isInRange } from '../../state/step_range';
-import type { TraceData } from '../../state/trace_data';
-import type { RangeFilter, View } from '../../state/view';
+import { isStepTerm, sqlFilter, stepMatches, type Term } from '../../state/view/filter';
+import { isInPhase } from '../../state/session/open_session';
+import { isInRange } from '../../state/view/step_range';
+import type { TraceData } from '../../state/session/trace_data';
+import type { RangeFilter, View } from '../../state/view/view';
 import type { Sort } from '../../grid/column';
 
 // A row of the SQL table access: the chosen columns, and those that identify it.

@@ -19,7 +19,7 @@ import {
 import type { Cell } from '../../grid/copy';
 import type { Column } from '../../grid/column';
 import { durationOf, shapeOf, type BreakdownRow, type Op, type StepSummary } from '../../net/types';
-import type { TraceData } from '../../state/trace_data';
+import type { TraceData } from '../../state/session/trace_data';
 import type { AccessRow } from './access_rows';
 import type { Group } from './table_options';
 import type { TokenTotal } from './token_totals';

@@ -1,9 +1,9 @@
 // What the kinds of rows of the table share: their properties and actions.
 import { plural } from '../../format';
 import { rowsText } from '../../grid/copy';
-import type { OpenSession } from '../../state/open_session';
+import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
-import { withKey } from '../../state/view';
+import { withKey } from '../../state/view/view';
 import { copyText } from '../../ui/clipboard';
 import type { SessionProps } from '../panel';
 import type { CopyRef } from './body';

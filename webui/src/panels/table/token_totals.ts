@@ -4,7 +4,7 @@ import type { Api, ApiResult } from '../../net/api';
 import { MAX_PAGE_ROWS } from '../../net/api';
 import type { StepSummary } from '../../net/types';
 import { ok } from '../../result';
-import type { TraceData } from '../../state/trace_data';
+import type { TraceData } from '../../state/session/trace_data';
 import { conditions, type AccessPlan } from './access_rows';
 
 export interface TokenTotal {

@@ -1,6 +1,6 @@
 // How each step, or the step of each token, was timed, and which ones were evaluated at all: drawn over
 // every picture whose x axis has steps or tokens.
-import type { TraceData } from '../../state/trace_data';
+import type { TraceData } from '../../state/session/trace_data';
 import { clip, type Range } from '../range';
 import { pixelStart } from '../raster';
 import { Pyramid } from './pyramid';

@@ -2,8 +2,8 @@
 // raster of them and of layers contains, without asking it. The total of a step with several tokens
 // is divided equally among them (docs/heat.md). The step in flight is included as far as it got.
 import type { StepSummary } from '../../net/types';
-import type { TraceData } from '../../state/trace_data';
-import type { PhaseFilter } from '../../state/view';
+import type { TraceData } from '../../state/session/trace_data';
+import type { PhaseFilter } from '../../state/view/view';
 import { pixelStart, type Raster } from '../raster';
 import { clip, type Range } from '../range';
 import { Pyramid } from './pyramid';

@@ -1,7 +1,7 @@
 // The pictures of steps or tokens, and layers, of an open session, from the steps that arrived.
 import { signal, type ReadonlySignal } from '@preact/signals';
-import type { TraceData } from '../../state/trace_data';
-import type { PhaseFilter } from '../../state/view';
+import type { TraceData } from '../../state/session/trace_data';
+import type { PhaseFilter } from '../../state/view/view';
 import type { Raster } from '../raster';
 import { sameRange, type Range } from '../range';
 import type { Source, Wanted } from './source';

@@ -1,6 +1,6 @@
 // Sums or maxima over ranges of units that arrive one after the other. Groups of 4, 16, 64...
 // adjacent units are kept, so that a picture of any range costs time in proportion to its pixels.
-import { growingFloats, type Growing } from '../../state/growing';
+import { growingFloats, type Growing } from '../../state/session/growing';
 
 const FAN = 4;
 

@@ -1,8 +1,8 @@
 // The text of the answer. The streamed tokens may end before the full text: the server holds back
 // text that could become a stop string and sends the rest with the run's text (and as a live
 // event, which the page does not need).
-import type { Run, Token } from '../net/types';
-import { isActive } from './open_session';
+import type { Run, Token } from '../../net/types';
+import { isActive } from '../session/open_session';
 
 export function streamedText(tokens: readonly (Token | undefined)[]): string {
   return tokens.map((token) => (token?.generated ? token.text : '')).join('');

@@ -2,9 +2,9 @@
 // sends the whole conversation; the server reuses the cached prefix. Stored per tab, so that a
 // reload keeps it, and never in the URL.
 import { computed, signal, type ReadonlySignal, type Signal } from '@preact/signals';
-import { isNotFound, errorText, type Api } from '../net/api';
-import type { GenerateRequest, Message, Model, Run, Session } from '../net/types';
-import { isActive } from './open_session';
+import { isNotFound, errorText, type Api } from '../../net/api';
+import type { GenerateRequest, Message, Model, Run, Session } from '../../net/types';
+import { isActive } from '../session/open_session';
 import {
   emptyDraft,
   promptMode,

@@ -1,17 +1,17 @@
 // The debugger of the page (docs/debug.md): the breakpoints of the next run, and where the run of the
 // open session is stopped. The breakpoints are kept per tab, as the draft of the request.
 import { batch, computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
-import { errorText, type Api } from '../net/api';
+import { errorText, type Api } from '../../net/api';
 import type {
   DebugCommand,
   DebugPlace,
   DebugState,
   DebugStop,
   GenerateRequest,
-} from '../net/types';
+} from '../../net/types';
 import type { DebugOptions } from './chat';
-import type { OpenSession } from './open_session';
-import type { Toasts } from './toasts';
+import type { OpenSession } from '../session/open_session';
+import type { Toasts } from '../toasts';
 
 export interface Breakpoint {
   readonly text: string; // its grammar is that of the server

@@ -1,5 +1,5 @@
 // Prompts that a model can answer, for the first minute. Pure functions.
-import type { Model } from '../net/types';
+import type { Model } from '../../net/types';
 import type { PromptMode } from './request';
 
 export interface ExamplePrompt {

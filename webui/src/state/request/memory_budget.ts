@@ -1,10 +1,10 @@
 // The memory budget of the current model: its state and plan on the server, polled while it has
 // users, and how speed and disk reads developed under each setting.
 import { signal, type ReadonlySignal } from '@preact/signals';
-import { errorText, type Api, type ApiError } from '../net/api';
-import type { Memory, MemoryOptions, MemoryPlan } from '../net/types';
-import { SpeedHistory, type SpeedSample } from './speed_history';
-import type { Toasts } from './toasts';
+import { errorText, type Api, type ApiError } from '../../net/api';
+import type { Memory, MemoryOptions, MemoryPlan } from '../../net/types';
+import { SpeedHistory, type SpeedSample } from '../session/speed_history';
+import type { Toasts } from '../toasts';
 
 const STATE_MS = 500;
 const PLAN_MS = 1000;

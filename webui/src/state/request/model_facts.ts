@@ -1,6 +1,6 @@
 // A short description of a model, and notes about special properties.
-import { formatCount, plural } from '../format';
-import type { Model } from '../net/types';
+import { formatCount, plural } from '../../format';
+import type { Model } from '../../net/types';
 
 export function modelFacts(model: Model): readonly string[] {
   const { n_heads = 0, n_heads_kv = 0, n_experts = 0, n_experts_used = 0 } = model;

@@ -1,9 +1,9 @@
 // The server's models, the model of the next request, loading and unloading.
 import { computed, signal, type ReadonlySignal } from '@preact/signals';
-import { errorText, type Api, type ApiError } from '../net/api';
-import type { Health, Model, Models as ModelList } from '../net/types';
-import { idle, toLoadable, type Loadable } from '../result';
-import type { Toasts } from './toasts';
+import { errorText, type Api, type ApiError } from '../../net/api';
+import type { Health, Model, Models as ModelList } from '../../net/types';
+import { idle, toLoadable, type Loadable } from '../../result';
+import type { Toasts } from '../toasts';
 
 const POLL_MS = 1000;
 const TRANSITION_POLL_MS = 250;

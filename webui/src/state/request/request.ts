@@ -1,6 +1,6 @@
 // Converts the form into a request, or returns an error message. Pure functions.
-import type { GenerateRequest, Message, Model } from '../net/types';
-import { err, ok, type Result } from '../result';
+import type { GenerateRequest, Message, Model } from '../../net/types';
+import { err, ok, type Result } from '../../result';
 import type { Settings } from './settings';
 
 export type PromptMode = 'chat' | 'text' | 'tokens';

@@ -1,6 +1,6 @@
 // How many tokens a run can generate. Pure functions.
-import type { Model, Run } from '../net/types';
-import type { Store } from './store';
+import type { Model, Run } from '../../net/types';
+import type { Store } from '../store';
 
 export interface RunLimit {
   readonly tokens: number;

@@ -1,6 +1,6 @@
 // The user's settings, stored in this browser only. They never contain the prompt.
 import { signal, type ReadonlySignal } from '@preact/signals';
-import type { Level, TimingMode } from '../net/types';
+import type { Level, TimingMode } from '../../net/types';
 
 export const THEMES = ['dark', 'light', 'contrast'] as const;
 export type Theme = (typeof THEMES)[number];

@@ -1,7 +1,7 @@
 // A session whose run was changed at a stop, and the same request without the changes.
-import type { Api } from '../net/api';
-import type { GenerateRequest, Session } from '../net/types';
-import type { DebugOptions } from './chat';
+import type { Api } from '../../net/api';
+import type { GenerateRequest, Session } from '../../net/types';
+import type { DebugOptions } from '../request/chat';
 import { isActive } from './open_session';
 import type { ListedSession } from './session_list';
 import { titleOf } from './session_list';

@@ -1,7 +1,7 @@
 // How a session ended, if not by itself, or what it waits for: said wherever its data is shown.
-import { isNotFound } from '../net/api';
+import { isNotFound } from '../../net/api';
 import { isActive, type OpenSession } from './open_session';
-import type { Store } from './store';
+import type { Store } from '../store';
 
 // Null: it runs, or it ended by itself.
 export function endingText(store: Store, { info, run, deleted }: OpenSession): string | null {

@@ -1,12 +1,12 @@
 // What is known of the model before the first step of a session has ended: the tensors of its files, and
 // the graph of an earlier session of the same model, whose ops are probably those that run now.
 import { computed } from '@preact/signals';
-import type { GgufTensor } from '../net/types';
-import { ok } from '../result';
+import type { GgufTensor } from '../../net/types';
+import { ok } from '../../result';
 import type { OpenSession } from './open_session';
 import { templateGraph, templateOf, type TemplateGraph } from './per_session';
-import { Resource } from './resource';
-import type { Store } from './store';
+import { Resource } from '../resource';
+import type { Store } from '../store';
 
 export interface FirstGraph {
   // A graph with the same tensors, if the shown step has none. Its data was lost: the graph of another

@@ -1,15 +1,15 @@
 // The open session: its metadata, its run, the data received so far and the selected step. One
 // object per session. Responses that arrive after `close` are ignored.
 import { computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
-import { isNotFound, type Api, type ApiError } from '../net/api';
-import type { OpsFrame } from '../net/frames';
-import type { LiveEvent } from '../net/live_events';
-import type { Run, RunState, Session, StepSummary } from '../net/types';
-import { loading, toLoadable, type Loadable } from '../result';
-import type { Navigation } from './navigation';
+import { isNotFound, type Api, type ApiError } from '../../net/api';
+import type { OpsFrame } from '../../net/frames';
+import type { LiveEvent } from '../../net/live_events';
+import type { Run, RunState, Session, StepSummary } from '../../net/types';
+import { loading, toLoadable, type Loadable } from '../../result';
+import type { Navigation } from '../view/navigation';
 import { SessionFeed } from './session_feed';
 import type { TraceData } from './trace_data';
-import type { PhaseFilter } from './view';
+import type { PhaseFilter } from '../view/view';
 
 export interface SessionContext {
   readonly api: Api;

@@ -1,12 +1,12 @@
 // Resources of a session that several views share. A view can define further ones with
 // `perSession`.
 import { computed } from '@preact/signals';
-import type { Access, Graph, LayerSubgraph, Node, Op, Tensor } from '../net/types';
-import { isNotFound } from '../net/api';
-import { ok } from '../result';
+import type { Access, Graph, LayerSubgraph, Node, Op, Tensor } from '../../net/types';
+import { isNotFound } from '../../net/api';
+import { ok } from '../../result';
 import type { OpenSession } from './open_session';
-import { Resource } from './resource';
-import { opOf, type Selection } from './selection';
+import { Resource } from '../resource';
+import { opOf, type Selection } from '../view/selection';
 import { StepOps } from './step_ops';
 
 // Creates one value per session at the first use.

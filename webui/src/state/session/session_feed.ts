@@ -1,9 +1,9 @@
 // Fills a session's TraceData from live events, and over HTTP with the missing data: after
 // opening, after skipped messages and at the end. Views are notified at a limited rate.
 import { signal, type ReadonlySignal } from '@preact/signals';
-import type { Api, ApiError, StepPart } from '../net/api';
-import type { OpsFrame } from '../net/frames';
-import type { StepSummary, Token } from '../net/types';
+import type { Api, ApiError, StepPart } from '../../net/api';
+import type { OpsFrame } from '../../net/frames';
+import type { StepSummary, Token } from '../../net/types';
 import { Pacer } from './pacer';
 import { TraceData } from './trace_data';
 

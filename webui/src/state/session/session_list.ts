@@ -1,10 +1,10 @@
 // The list of recorded sessions that match the filter, and its actions: rename, delete with undo,
 // upload.
 import { signal, type ReadonlySignal } from '@preact/signals';
-import { MAX_PAGE_ROWS, errorText, type ApiResult, type Api, type ApiError } from '../net/api';
-import type { Session, SessionQuery, SessionSort, SessionState } from '../net/types';
-import { loading, ok, toLoadable, type Loadable } from '../result';
-import type { Toasts } from './toasts';
+import { MAX_PAGE_ROWS, errorText, type ApiResult, type Api, type ApiError } from '../../net/api';
+import type { Session, SessionQuery, SessionSort, SessionState } from '../../net/types';
+import { loading, ok, toLoadable, type Loadable } from '../../result';
+import type { Toasts } from '../toasts';
 
 export interface SessionFilter {
   readonly q: string;

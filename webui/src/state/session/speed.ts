@@ -1,5 +1,5 @@
 // The speed of generation, the only rule for it on the page (webui/README.md).
-import type { Session } from '../net/types';
+import type { Session } from '../../net/types';
 import type { TraceData } from './trace_data';
 
 const SECOND = 1e9;

@@ -1,7 +1,7 @@
 // The ops of the steps that were shown last. Several views ask for the same step, and playback asks
 // for the next one in advance.
-import type { ApiResult } from '../net/api';
-import type { Op } from '../net/types';
+import type { ApiResult } from '../../net/api';
+import type { Op } from '../../net/types';
 import type { OpenSession } from './open_session';
 
 const KEPT = 12;

@@ -1,7 +1,7 @@
 // Counts over all steps and tokens that arrived, updated with each of them: no view has to read
 // the whole session again when it grows.
-import type { Phase, StepSummary, Token } from '../net/types';
-import type { PhaseFilter } from './view';
+import type { Phase, StepSummary, Token } from '../../net/types';
+import type { PhaseFilter } from '../view/view';
 
 export class StepTotals {
   steps = 0;

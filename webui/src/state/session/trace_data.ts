@@ -3,8 +3,8 @@
 // changed in place; SessionFeed increments a version for the views. Views read only what is new:
 // `stepArrivals` lists the steps in the order in which they arrived, tokens normally arrive at the
 // end. `stepRewrites` and `rewrites` of the tokens count the others.
-import type { OpsFrame } from '../net/frames';
-import type { Op, StepSummary, Token } from '../net/types';
+import type { OpsFrame } from '../../net/frames';
+import type { Op, StepSummary, Token } from '../../net/types';
 import { growingInts } from './growing';
 import { StepTotals, TokenTotals } from './step_totals';
 

@@ -1,12 +1,12 @@
 // A panel with the options, order and filter that answer a question, and how it is shown.
 import { signal, untracked } from '@preact/signals';
-import type { Conditions } from '../net/types';
-import { ok } from '../result';
+import type { Conditions } from '../../net/types';
+import { ok } from '../../result';
 import { CLEAN_STEPS } from './filter';
-import type { OpenSession } from './open_session';
-import { perSession } from './per_session';
-import { Resource } from './resource';
-import type { Store } from './store';
+import type { OpenSession } from '../session/open_session';
+import { perSession } from '../session/per_session';
+import { Resource } from '../resource';
+import type { Store } from '../store';
 import { withKey, withStep, type View } from './view';
 
 export interface Answer {

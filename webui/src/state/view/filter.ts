@@ -6,7 +6,7 @@
 //
 // A word becomes a condition of each view's own source: of ops on the page, of SQL, of the REST
 // routes that sum. What a source cannot express is returned, and the view says so. Pure functions.
-import type { GraphNode, Kernel, Op } from '../net/types';
+import type { GraphNode, Kernel, Op } from '../../net/types';
 import type { SumQuery } from './sum_query';
 
 export const FILTER_KEYS = {

@@ -1,9 +1,9 @@
 // Finds the selected op or node in the graph of each selected step, where it may have another index: by
 // the name of its output.
 import { effect, untracked } from '@preact/signals';
-import type { Node } from '../net/types';
-import type { OpenSession } from './open_session';
-import { graphOf, templateOf, type TemplateGraph } from './per_session';
+import type { Node } from '../../net/types';
+import type { OpenSession } from '../session/open_session';
+import { graphOf, templateOf, type TemplateGraph } from '../session/per_session';
 import type { Selection } from './selection';
 
 // The node whose output identifies a selection; undefined: it needs no graph.

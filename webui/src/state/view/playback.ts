@@ -1,10 +1,10 @@
 // Plays a session again, slower or faster than it ran. Its position is the view's step and selected
 // op, so every view that shows the selection moves in the same frame.
 import { signal, type ReadonlySignal } from '@preact/signals';
-import { quantile } from '../quantile';
+import { quantile } from '../../quantile';
 import type { Navigation, HistoryMode } from './navigation';
-import { adjacentStep, type OpenSession } from './open_session';
-import { stepOpsOf } from './per_session';
+import { adjacentStep, type OpenSession } from '../session/open_session';
+import { stepOpsOf } from '../session/per_session';
 import { advance, isPlayed, opAt, passageOf, type Moment, type Passage } from './playback_time';
 import { readableSpeed } from './speeds';
 import { opOf, sameSelection, type Selection } from './selection';

@@ -1,8 +1,8 @@
 // The order in which playback shows a session: the steps of a phase in a range, one after the other,
 // without the pauses between them. Pure functions.
-import type { Op } from '../net/types';
-import { adjacentStep, isInPhase } from './open_session';
-import type { TraceData } from './trace_data';
+import type { Op } from '../../net/types';
+import { adjacentStep, isInPhase } from '../session/open_session';
+import type { TraceData } from '../session/trace_data';
 import type { PhaseFilter, RangeFilter } from './view';
 
 // What is played.

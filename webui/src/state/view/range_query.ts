@@ -1,5 +1,5 @@
 // The range that was brushed in the map, as parameters of the REST routes that sum over accesses.
-import { formatNs } from '../format';
+import { formatNs } from '../../format';
 import { parseFilter, restFilter } from './filter';
 import type { SumQuery } from './sum_query';
 import type { AxisRange, PhaseFilter, RangeFilter, View } from './view';

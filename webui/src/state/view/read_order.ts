@@ -1,9 +1,9 @@
 // How much of what the ops read of the model files is read in the order of the files.
 import type { ReadonlySignal } from '@preact/signals';
-import type { SequentialityQuery } from '../net/types';
-import { ok } from '../result';
-import type { OpenSession } from './open_session';
-import { Resource } from './resource';
+import type { SequentialityQuery } from '../../net/types';
+import { ok } from '../../result';
+import type { OpenSession } from '../session/open_session';
+import { Resource } from '../resource';
 
 export interface ReadOrder {
   readonly share: number | null; // of the bytes; null: nothing is read

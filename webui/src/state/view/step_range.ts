@@ -1,6 +1,6 @@
 // The brushed range as a condition of steps, and of what one step has. What cannot be one is returned,
 // and the view says so. Pure functions.
-import type { TraceData } from './trace_data';
+import type { TraceData } from '../session/trace_data';
 import type { AxisRange, RangeFilter } from './view';
 
 interface StepPlace {

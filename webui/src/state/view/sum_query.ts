@@ -1,5 +1,5 @@
 // The parameters that all REST routes that sum over accesses share.
-import type { PictureQuery } from '../net/types';
+import type { PictureQuery } from '../../net/types';
 
 export type SumQuery = Pick<
   PictureQuery,

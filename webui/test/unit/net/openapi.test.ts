@@ -10,8 +10,8 @@ import {
   requestOf,
   type Draft,
   type PromptMode,
-} from '../../../src/state/request';
-import { defaultSettings, defaultStatsPattern } from '../../../src/state/settings';
+} from '../../../src/state/request/request';
+import { defaultSettings, defaultStatsPattern } from '../../../src/state/request/settings';
 
 interface Schema {
   readonly $ref?: string;

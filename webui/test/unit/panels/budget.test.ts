@@ -13,8 +13,8 @@ import {
 import { expertParts } from '../../../src/panels/budget/experts';
 import { runFigures, runPair, runRows } from '../../../src/panels/budget/runs';
 import { enoughOf, enoughText, weightsText } from '../../../src/panels/budget/sizes';
-import { MemoryBudget } from '../../../src/state/memory_budget';
-import { SpeedHistory } from '../../../src/state/speed_history';
+import { MemoryBudget } from '../../../src/state/request/memory_budget';
+import { SpeedHistory } from '../../../src/state/session/speed_history';
 import { Toasts } from '../../../src/state/toasts';
 import type { Memory, Model, Session } from '../../../src/net/types';
 

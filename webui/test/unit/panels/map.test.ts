@@ -33,9 +33,9 @@ import { lensLayout, planeLayout, wholeCamera } from '../../../src/plane/layout'
 import type { Scene } from '../../../src/plane/scene';
 import { describeCell } from '../../../src/panels/map/cell_text';
 import { tipPlace, tipTop } from '../../../src/ui/tip';
-import { expertRows, parseFilter } from '../../../src/state/filter';
-import { layersText, sumQuery } from '../../../src/state/range_query';
-import { TraceData } from '../../../src/state/trace_data';
+import { expertRows, parseFilter } from '../../../src/state/view/filter';
+import { layersText, sumQuery } from '../../../src/state/view/range_query';
+import { TraceData } from '../../../src/state/session/trace_data';
 import { randomOf, step, token } from '../make';
 
 describe('the first range', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { settingsLine } from '../../../src/panels/chat/settings_line';
-import { defaultSettings } from '../../../src/state/settings';
+import { defaultSettings } from '../../../src/state/request/settings';
 
 describe('the line of settings', () => {
   it('names what is recorded where it differs from the default', () => {

@@ -13,8 +13,8 @@ import {
   movedColumn,
 } from '../../../src/panels/table/table_options';
 import { ok } from '../../../src/result';
-import { parseFilter } from '../../../src/state/filter';
-import { TraceData } from '../../../src/state/trace_data';
+import { parseFilter } from '../../../src/state/view/filter';
+import { TraceData } from '../../../src/state/session/trace_data';
 import { randomOf, step } from '../make';
 
 const ALL = { phase: 'all', range: null } as const;

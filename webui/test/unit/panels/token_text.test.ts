@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { costLevels, costScale } from '../../../src/panels/chat/token_cost';
 import { CHUNK, TokenOffsets, cutsOf, lastAtOrBefore } from '../../../src/panels/chat/token_text';
-import { TraceData } from '../../../src/state/trace_data';
+import { TraceData } from '../../../src/state/session/trace_data';
 import { step, token } from '../make';
 
 describe('TokenOffsets', () => {

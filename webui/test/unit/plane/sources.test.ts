@@ -12,7 +12,7 @@ import {
 import { Mark, ColumnMarks } from '../../../src/plane/sources/column_marks';
 import { ColumnValues } from '../../../src/plane/sources/column_values';
 import { err, ok } from '../../../src/result';
-import { TraceData } from '../../../src/state/trace_data';
+import { TraceData } from '../../../src/state/session/trace_data';
 import { op, randomOf, step, token } from '../make';
 
 function dataOf(steps: readonly ReturnType<typeof step>[]): TraceData {

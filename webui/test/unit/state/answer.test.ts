@@ -1,7 +1,7 @@
 // The view that a question or a sentence of the summary opens.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Conditions } from '../../../src/net/types';
-import { answeredTopic, showAnswer, type Answer } from '../../../src/state/answer';
+import { answeredTopic, showAnswer, type Answer } from '../../../src/state/view/answer';
 import { server, session, startStore } from '../fake_server';
 import { FakeBrowser, succeeds } from '../fakes';
 import { step } from '../make';

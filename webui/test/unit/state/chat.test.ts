@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../../src/net/api';
 import type { Run } from '../../../src/net/types';
-import { messagesOf, conversationOf } from '../../../src/state/chat';
+import { messagesOf, conversationOf } from '../../../src/state/request/chat';
 import type { Store } from '../../../src/state/store';
 import { run, server, session, startStore } from '../fake_server';
 import { OFFLINE, fails, succeeds, rejected } from '../fakes';

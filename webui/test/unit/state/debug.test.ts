@@ -8,8 +8,8 @@ import type {
   Run,
   Session,
 } from '../../../src/net/types';
-import { changesOf, isSameUnaltered, unalteredRequest } from '../../../src/state/altered';
-import { breakpointAt } from '../../../src/state/debug';
+import { changesOf, isSameUnaltered, unalteredRequest } from '../../../src/state/session/altered';
+import { breakpointAt } from '../../../src/state/request/debug';
 import { live, run, server, session, startStore } from '../fake_server';
 import { fails, rejected, succeeds } from '../fakes';
 

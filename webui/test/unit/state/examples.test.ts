@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { sessionItems } from '../../../src/commands/session_items';
 import type { Model } from '../../../src/net/types';
-import { examplePrompts } from '../../../src/state/examples';
-import { promptOf, emptyDraft } from '../../../src/state/request';
+import { examplePrompts } from '../../../src/state/request/examples';
+import { promptOf, emptyDraft } from '../../../src/state/request/request';
 import { fakeStore } from '../fakes';
 import { MODEL } from '../fake_server';
 

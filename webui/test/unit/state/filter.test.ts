@@ -10,8 +10,8 @@ import {
   restFilter,
   sqlFilter,
   stepMatches,
-} from '../../../src/state/filter';
-import { complete } from '../../../src/state/filter_completion';
+} from '../../../src/state/view/filter';
+import { complete } from '../../../src/state/view/filter_completion';
 import { op, step } from '../make';
 
 const weight: OpSource = {

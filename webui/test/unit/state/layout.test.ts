@@ -12,7 +12,7 @@ import {
   withTab,
   type Layout,
   type Zone,
-} from '../../../src/state/layout';
+} from '../../../src/state/view/layout';
 import { randomOf } from '../make';
 
 const KNOWN = [

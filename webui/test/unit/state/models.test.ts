@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../../src/net/api';
 import type { Model } from '../../../src/net/types';
 import { ok } from '../../../src/result';
-import { currentModel, withDistinctNames } from '../../../src/state/models';
+import { currentModel, withDistinctNames } from '../../../src/state/request/models';
 import type { Store } from '../../../src/state/store';
 import { MODEL, server, startStore } from '../fake_server';
 import { fails, succeeds, rejected } from '../fakes';

@@ -1,6 +1,6 @@
 import { effect, untracked } from '@preact/signals';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Navigation } from '../../../src/state/navigation';
+import { Navigation } from '../../../src/state/view/navigation';
 import { FakeBrowser, PANELS } from '../fakes';
 
 const invalidParts: string[] = [];

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Pacer, intervalOf } from '../../../src/state/pacer';
+import { Pacer, intervalOf } from '../../../src/state/session/pacer';
 
 describe('Pacer', () => {
   beforeEach(() => {

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { StepSummary } from '../../../src/net/types';
-import { advance, opAt, passageOf, type Moment } from '../../../src/state/playback_time';
-import { SPEEDS, readableSpeed, speedName, speedText } from '../../../src/state/speeds';
-import { TraceData } from '../../../src/state/trace_data';
-import type { RangeFilter } from '../../../src/state/view';
-import { Playback } from '../../../src/state/playback';
+import { advance, opAt, passageOf, type Moment } from '../../../src/state/view/playback_time';
+import { SPEEDS, readableSpeed, speedName, speedText } from '../../../src/state/view/speeds';
+import { TraceData } from '../../../src/state/session/trace_data';
+import type { RangeFilter } from '../../../src/state/view/view';
+import { Playback } from '../../../src/state/view/playback';
 import type { Store } from '../../../src/state/store';
 import { server, session, startStore } from '../fake_server';
 import { FakeBrowser, fails, rejected, succeeds } from '../fakes';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { bothOf, filteredSums, scopeText } from '../../../src/state/range_query';
-import type { View } from '../../../src/state/view';
+import { bothOf, filteredSums, scopeText } from '../../../src/state/view/range_query';
+import type { View } from '../../../src/state/view/view';
 
 const view = (part: Partial<View>) => ({ phase: 'all' as const, range: null, filter: '', ...part });
 const range = (axis: string, from: number, to: number) => ({ axis, from, to });

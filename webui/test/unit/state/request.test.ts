@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { emptyDraft, promptMode, promptOf, requestOf } from '../../../src/state/request';
-import { defaultSettings, parseSettings } from '../../../src/state/settings';
+import { emptyDraft, promptMode, promptOf, requestOf } from '../../../src/state/request/request';
+import { defaultSettings, parseSettings } from '../../../src/state/request/settings';
 
 const draft = (part: Partial<typeof emptyDraft>) => ({ ...emptyDraft, ...part });
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { progressOf } from '../../../src/panels/chat/RunStrip';
-import { EMPTY_RUN } from '../../../src/state/chat';
-import { runLimit } from '../../../src/state/run_limit';
-import { TraceData } from '../../../src/state/trace_data';
+import { EMPTY_RUN } from '../../../src/state/request/chat';
+import { runLimit } from '../../../src/state/request/run_limit';
+import { TraceData } from '../../../src/state/session/trace_data';
 import { figuresOf } from '../../../src/strip/figures';
 import { step } from '../make';
 

@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Node, Tensor } from '../../../src/net/types';
-import { outputName, selectionIn } from '../../../src/state/follow_selection';
-import { templateGraph } from '../../../src/state/per_session';
-import { decodeSelection, encodeSelection, type Selection } from '../../../src/state/selection';
+import { outputName, selectionIn } from '../../../src/state/view/follow_selection';
+import { templateGraph } from '../../../src/state/session/per_session';
+import {
+  decodeSelection,
+  encodeSelection,
+  type Selection,
+} from '../../../src/state/view/selection';
 import { randomOf } from '../make';
 
 // A graph of ops that are executed in this order, each with the name of its output.

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { formatSpeed } from '../../../src/format';
 import type { Session } from '../../../src/net/types';
-import { generationSpeed } from '../../../src/state/speed';
-import { TraceData } from '../../../src/state/trace_data';
+import { generationSpeed } from '../../../src/state/session/speed';
+import { TraceData } from '../../../src/state/session/trace_data';
 import { step } from '../make';
 
 const SECOND = 1e9;

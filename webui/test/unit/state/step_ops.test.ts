@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { OpenSession } from '../../../src/state/open_session';
-import { StepOps } from '../../../src/state/step_ops';
+import type { OpenSession } from '../../../src/state/session/open_session';
+import { StepOps } from '../../../src/state/session/step_ops';
 
 function opsOf(isRunning: boolean): { ops: StepOps; asked: number[] } {
   const asked: number[] = [];

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { firstInRange, isInRange, opsInRange, unusedOfSteps } from '../../../src/state/step_range';
-import { TraceData } from '../../../src/state/trace_data';
-import type { RangeFilter } from '../../../src/state/view';
+import {
+  firstInRange,
+  isInRange,
+  opsInRange,
+  unusedOfSteps,
+} from '../../../src/state/view/step_range';
+import { TraceData } from '../../../src/state/session/trace_data';
+import type { RangeFilter } from '../../../src/state/view/view';
 import { step } from '../make';
 
 const range = (axis: string, from: number, to: number): RangeFilter => ({

@@ -3,7 +3,7 @@ import { effect } from '@preact/signals';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../../src/net/api';
 import { ok } from '../../../src/result';
-import { EMPTY_RUN } from '../../../src/state/chat';
+import { EMPTY_RUN } from '../../../src/state/request/chat';
 import { live, run, server, session, startStore } from '../fake_server';
 import { OFFLINE, FakeBrowser, fails, succeeds, rejected } from '../fakes';
 import { step, token } from '../make';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { EMPTY_RUN } from '../../../src/state/chat';
-import { streamDiffers, unstreamedText } from '../../../src/state/answer_text';
-import { TraceData } from '../../../src/state/trace_data';
+import { EMPTY_RUN } from '../../../src/state/request/chat';
+import { streamDiffers, unstreamedText } from '../../../src/state/request/answer_text';
+import { TraceData } from '../../../src/state/session/trace_data';
 import { step, token } from '../make';
 
 describe('TraceData', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fromHash, toHash } from '../../../src/state/url';
+import { fromHash, toHash } from '../../../src/state/view/url';
 import {
   withSession,
   withStep,
@@ -8,7 +8,7 @@ import {
   comparedOf,
   withKey,
   type View,
-} from '../../../src/state/view';
+} from '../../../src/state/view/view';
 
 const PANELS = new Set(['map', 'graph', 'table']);
 

@@ -1,7 +1,7 @@
 // What attention reads: the weights of each head, and the KV cache of each step.
 import * as wire from '../../../net/types';
 import type { HeadAttention, KvStep } from '../../../net/types';
-import { headName } from '../../../state/selection';
+import { headName } from '../../../state/view/selection';
 import type { Series } from '../../../charts/table';
 import { visibleText } from '../../../format';
 import { route, type ChartRequest, type ChartSpec } from '../spec';

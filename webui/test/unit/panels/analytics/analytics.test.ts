@@ -4,8 +4,8 @@ import { CHARTS } from '../../../../src/panels/analytics/all_charts';
 import { decodeAnalytics, encodeAnalytics, shownOf } from '../../../../src/panels/analytics/options'; // prettier-ignore
 import { PAGES } from '../../../../src/panels/analytics/page_list';
 import { scopeOf, unused } from '../../../../src/panels/analytics/spec';
-import { fromHash, toHash } from '../../../../src/state/url';
-import { emptyView } from '../../../../src/state/view';
+import { fromHash, toHash } from '../../../../src/state/view/url';
+import { emptyView } from '../../../../src/state/view/view';
 
 const scope = (filter: string, range: typeof emptyView.range = null) =>
   scopeOf({ ...emptyView, filter, range }, 6, 3);

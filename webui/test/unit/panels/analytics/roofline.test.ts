@@ -7,8 +7,8 @@ import type { QueryRows } from '../../../../src/net/types';
 import { ROOFLINE } from '../../../../src/panels/analytics/pages/roofline';
 import { scopeOf } from '../../../../src/panels/analytics/spec';
 import { ok } from '../../../../src/result';
-import type { OpenSession } from '../../../../src/state/open_session';
-import { emptyView } from '../../../../src/state/view';
+import type { OpenSession } from '../../../../src/state/session/open_session';
+import { emptyView } from '../../../../src/state/view/view';
 
 const COLUMNS = [
   'name', 'operation_type', 'component', 'executions', 'time_ns', 'bytes', 'operations', 'bytes_per_s',

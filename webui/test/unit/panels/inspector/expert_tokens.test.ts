@@ -5,7 +5,7 @@ import {
   jumpToExpertToken,
 } from '../../../../src/panels/inspector/expert_tokens';
 import { inspectExpert } from '../../../../src/panels/inspector/inspect_session';
-import { TraceData } from '../../../../src/state/trace_data';
+import { TraceData } from '../../../../src/state/session/trace_data';
 import { token } from '../../make';
 
 describe('the tokens of an expert', () => {

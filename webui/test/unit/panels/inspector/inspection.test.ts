@@ -3,8 +3,8 @@ import { ofOp, ofSession, reproductionText } from '../../../../src/panels/inspec
 import { inspectNode, inspectTensor } from '../../../../src/panels/inspector/inspect_graph';
 import { inspectSession, inspectToken } from '../../../../src/panels/inspector/inspect_session';
 import type { Node, Session, Tensor } from '../../../../src/net/types';
-import { templateGraph } from '../../../../src/state/per_session';
-import { TraceData } from '../../../../src/state/trace_data';
+import { templateGraph } from '../../../../src/state/session/per_session';
+import { TraceData } from '../../../../src/state/session/trace_data';
 import { step, token } from '../../make';
 
 const WEIGHT = {

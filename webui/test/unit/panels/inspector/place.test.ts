@@ -8,7 +8,7 @@ import {
   slownessText,
   withGaps,
 } from '../../../../src/panels/inspector/place';
-import { CLEAN_STEPS } from '../../../../src/state/filter';
+import { CLEAN_STEPS } from '../../../../src/state/view/filter';
 import { step } from '../../make';
 
 describe('a course', () => {
