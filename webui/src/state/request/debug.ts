@@ -221,7 +221,9 @@ export class Debug {
     this.readLater(session);
   }
 
+  // A run that is being cancelled ends at any time, and then has no state.
   private async read(session: OpenSession): Promise<void> {
+    if (session.stopping.peek()) return;
     const answer = await this.parts.api.debug(session.id);
     if (this.parts.open.peek() !== session || !session.active.peek()) return;
     if (answer.ok) this.take(session, answer.value);
