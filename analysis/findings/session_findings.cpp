@@ -94,6 +94,8 @@ void find_repeated_prompt(const SessionFigures& f, std::vector<Finding>& out) {
       .add("text_before", std::string(f.info.fact("result.text_before")))
       .add("text_prompt", std::string(f.info.fact("result.text_prompt")))
       .add("text_cached", std::string(f.info.fact("result.text_cached")))
+      .add("message", FigureUnit::Count, f.info.fact_number("result.differs_in_number"))
+      .add("message_begin", std::string(f.info.fact("result.differs_in")))
       .add("repeated_time", Duration, number("result.prompt_ns") * again / (prompt - reused));
   out.push_back(std::move(found));
 }

@@ -126,7 +126,10 @@ std::string repeated_prompt_text(const Figures& f) {
   const std::string difference =
       f.word("text_prompt").empty()
           ? ""
-          : std::format("{} the prompt has “{}” where that has “{}”",
+          : std::format("{}{} the prompt has “{}” where that has “{}”",
+                        has(f, "message") ? std::format("in message {} ({}) ", count(f, "message"),
+                                                        quoted("message_begin"))
+                                          : "",
                         f.word("text_before").empty()
                             ? "at its begin"
                             : std::format("after “{}”", quoted("text_before")),

@@ -452,7 +452,9 @@ EndedSession AttachedContext::finish(SessionState state, const std::string& erro
   if (requests > 0 && !info.fact("attach.request").empty()) add("attach.requests", requests);
   if (requests > 1) prompts_.forget();
   const auto compared = prompts_.end(
-      info.id, [&](std::span<const std::int32_t> some) { return text_of_tokens(some); });
+      info.id,
+      {.text_of = [&](std::span<const std::int32_t> some) { return text_of_tokens(some); },
+       .is_control = [&](std::int32_t id) { return vocabulary_ && vocabulary_->is_control(id); }});
   const bool alone = requests == 1 && compared && !info.fact("attach.request").empty();
   add("result.prompt_tokens",
       alone ? compared->prompt_tokens : session.added.tokens - session.added.generated);

@@ -28,7 +28,7 @@ void PromptHistory::forget() {
 }
 
 std::optional<PromptHistory::Comparison> PromptHistory::end(const std::string& session,
-                                                            const TextOfTokens& text_of) {
+                                                            const TokenWords& words) {
   const std::vector<std::int32_t> tokens = std::exchange(tokens_, {});
   const std::size_t reused = std::exchange(first_, std::nullopt).value_or(0);
   const std::size_t prompt = std::exchange(prompt_, 0);
@@ -57,8 +57,7 @@ std::optional<PromptHistory::Comparison> PromptHistory::end(const std::string& s
   out.prompt_tokens = static_cast<std::uint32_t>(reused + prompt);
   out.reused = static_cast<std::uint32_t>(reused);
   if (best != nullptr) {
-    out.cached =
-        compare_prompt(best->tokens, std::span(own.tokens).first(reused + prompt), text_of);
+    out.cached = compare_prompt(best->tokens, std::span(own.tokens).first(reused + prompt), words);
     out.cached.session = best->session;
     // The last token of a prompt is evaluated in any case.
     if (out.cached.common > out.reused + 1) out.cached.end = ReuseEnd::NotKept;

@@ -30,7 +30,7 @@ class PromptHistory {
   void forget();
   // Ends the current request, which `session` contains. nullopt: it cannot be compared, because it
   // was not alone, or the begin of its prompt is not known.
-  std::optional<Comparison> end(const std::string& session, const TextOfTokens& text_of);
+  std::optional<Comparison> end(const std::string& session, const TokenWords& words);
 
  private:
   struct Request {

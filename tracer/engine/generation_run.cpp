@@ -202,9 +202,11 @@ std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
 }
 
 CachedTokens GenerationRun::compare_with_memory(std::span<const std::int32_t> tokens) const {
-  CachedTokens cached =
-      compare_prompt(engine_.cached_tokens, tokens,
-                     [&](std::span<const std::int32_t> some) { return text_of(some); });
+  CachedTokens cached = compare_prompt(
+      engine_.cached_tokens, tokens,
+      {.text_of = [&](std::span<const std::int32_t> some) { return text_of(some); },
+       .is_control =
+           [&](std::int32_t token) { return llama_vocab_is_control(engine_.vocab(), token); }});
   cached.session = engine_.cached_session;
   return cached;
 }

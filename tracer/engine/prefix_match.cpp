@@ -14,6 +14,12 @@ std::string_view run_at(std::span<const std::int32_t> tokens, std::size_t at) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// A role: "user", "assistant". Text between two control tokens that is none is a message.
+bool is_role(std::string_view text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+}
+
 }  // namespace
 
 std::size_t common_tokens(std::span<const std::int32_t> cached,
@@ -36,8 +42,37 @@ std::size_t repeated_tokens(std::span<const std::int32_t> cached,
   return repeated;
 }
 
+PromptPart part_of(std::span<const std::int32_t> prompt, std::size_t at, const TokenWords& words) {
+  constexpr std::size_t kRoleTokens = 4;
+  // The last control token up to `at`.
+  const auto control_before = [&](std::size_t end) -> std::size_t {
+    while (end > 1 && !words.is_control(prompt[end - 1])) --end;
+    return end > 1 ? end - 1 : 0;  // 0: the begin of the prompt is no message
+  };
+  std::size_t begin = control_before(std::min(at + 1, prompt.size()));
+  if (begin == 0) return {};
+  const auto text = [&](std::size_t from, std::size_t to) {
+    return words.text_of(prompt.subspan(from, std::min(to, prompt.size()) - from));
+  };
+  PromptPart part;
+  part.begin = text(begin, begin + 1);
+  const std::string next = text(begin + 1, begin + 1 + kRoleTokens);
+  const std::string role = next.contains('\n') ? next.substr(0, next.find('\n')) : "";
+  // <|start_header_id|>user<|end_header_id|>, or <|im_start|>user and the end of the line.
+  const std::size_t header = control_before(begin);
+  if (header > 0 && begin - header <= kRoleTokens && is_role(text(header + 1, begin))) {
+    part.begin = text(header, begin + 1);
+    begin = header;
+  } else if (is_role(role)) {
+    part.begin += role;
+  }
+  part.number =
+      static_cast<std::uint32_t>(std::ranges::count(prompt.first(begin + 1), prompt[begin]));
+  return part;
+}
+
 CachedTokens compare_prompt(std::span<const std::int32_t> cached,
-                            std::span<const std::int32_t> prompt, const TextOfTokens& text_of) {
+                            std::span<const std::int32_t> prompt, const TokenWords& words) {
   const std::size_t common = common_tokens(cached, prompt);
   CachedTokens out;
   out.tokens = static_cast<std::uint32_t>(cached.size());
@@ -47,10 +82,13 @@ CachedTokens compare_prompt(std::span<const std::int32_t> cached,
   if (common == std::min(cached.size(), prompt.size())) return out;
   constexpr std::size_t kTextTokens = 8;
   const auto begin_of = [&](std::span<const std::int32_t> list) {
-    return text_of(list.first(std::min(kTextTokens, list.size())));
+    return words.text_of(list.first(std::min(kTextTokens, list.size())));
   };
   out.end = ReuseEnd::OtherToken;
-  out.before = text_of(prompt.first(common).last(std::min(kTextTokens, common)));
+  const PromptPart part = part_of(prompt, common, words);
+  out.part = part.begin;
+  out.part_number = part.number;
+  out.before = words.text_of(prompt.first(common).last(std::min(kTextTokens, common)));
   out.prompt = begin_of(prompt.subspan(common));
   out.cached = begin_of(cached.subspan(common));
   return out;
@@ -73,6 +111,10 @@ void add_reuse_facts(SessionInfo& info, std::uint32_t reused, const CachedTokens
     add("result.text_before", cached.before);
     add("result.text_prompt", cached.prompt);
     add("result.text_cached", cached.cached);
+    if (cached.part_number > 0) {
+      add("result.differs_in", cached.part);
+      add("result.differs_in_number", cached.part_number);
+    }
   }
 }
 

@@ -97,6 +97,10 @@ struct CachedTokens {
   // Where the prompt goes on with another token, UTF-8: the text of a few tokens before it, of the
   // prompt from it on, and of the memory from it on. Empty: it does not.
   std::string before, prompt, cached;
+  // The message of the prompt that has the first of them, as by part_of()
+  // (tracer/engine/prefix_match.h). Number 0: not known.
+  std::string part;
+  std::uint32_t part_number = 0;
 };
 
 struct GenerationResult {

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <format>
+#include <map>
+#include <span>
 #include <string>
 
 #include "tests/support/models/arch_model.h"
 #include "tests/support/models/traced_model.h"
+#include "tracer/engine/prefix_match.h"
 
 namespace tt::test {
 namespace {
@@ -116,6 +120,46 @@ TEST(PrefixReuse, RecordsWhereThePromptsDiffer) {
       traced.run(request_of(joined(joined(second, generated_ids(run)), {5}), 2, true));
   EXPECT_EQ(next.result.cached.end, ReuseEnd::None);
   EXPECT_EQ(next.reader().info()->fact("result.reuse_end"), "");
+}
+
+// The message is found by the control tokens of the template: <s> 1, and others from 100 on.
+TEST(PrefixReuse, NamesTheMessageThatDiffers) {
+  const std::map<std::int32_t, std::string> texts = {{1, "<s>"},
+                                                     {100, "<|im_start|>"},
+                                                     {101, "<|im_end|>"},
+                                                     {2, "user"},
+                                                     {102, "<|start_header_id|>"},
+                                                     {103, "<|end_header_id|>"},
+                                                     {3, "\n"},
+                                                     {104, "[INST]"},
+                                                     {105, "[/INST]"},
+                                                     {4, "Hi"},
+                                                     {5, "there"}};
+  const TokenWords words{.text_of =
+                             [&](std::span<const std::int32_t> some) {
+                               std::string text;
+                               for (const std::int32_t id : some) text += texts.at(id);
+                               return text;
+                             },
+                         .is_control = [](std::int32_t id) { return id == 1 || id >= 100; }};
+  const auto part = [&](const Ids& prompt, std::size_t at) {
+    const PromptPart found = part_of(prompt, at, words);
+    return std::format("{} {}", found.number, found.begin);
+  };
+  const Ids chatml = {1, 100, 2, 3, 4, 101, 3, 100, 2, 3, 4, 5, 101, 3};
+  EXPECT_EQ(part(chatml, 4), "1 <|im_start|>user");
+  EXPECT_EQ(part(chatml, 11), "2 <|im_start|>user");
+  EXPECT_EQ(part(chatml, 7), "2 <|im_start|>user") << "the control token itself";
+  EXPECT_EQ(part(chatml, 0), "0 ");
+  const Ids llama = {1, 102, 2, 103, 3, 4, 102, 2, 103, 3, 5};
+  EXPECT_EQ(part(llama, 5), "1 <|start_header_id|>user<|end_header_id|>");
+  EXPECT_EQ(part(llama, 10), "2 <|start_header_id|>user<|end_header_id|>");
+  const Ids mistral = {1, 104, 4, 105, 5, 104, 4, 5, 105};
+  EXPECT_EQ(part(mistral, 2), "1 [INST]");
+  EXPECT_EQ(part(mistral, 4), "1 [/INST]");
+  EXPECT_EQ(part(mistral, 7), "2 [INST]");
+  EXPECT_EQ(part({1, 4, 5, 4}, 3), "0 ") << "a template of plain text";
+  EXPECT_EQ(part({}, 0), "0 ");
 }
 
 // The state of a recurrent model cannot be taken back.
