@@ -24,6 +24,7 @@
 #include "analysis/index/session_index.h"
 #include "analysis/parameters/filter_parameters.h"
 #include "analysis/report/comparison.h"
+#include "analysis/speculation/draft_ledger.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/weight_residency.h"
 #include "analysis/values/channels.h"
@@ -387,6 +388,27 @@ Analysis residency_row() {
           "them."),
       [](const SessionReader& reader, const Asked& asked, const ContinueCheck&) {
         return residency_at(reader, asked.step);
+      });
+}
+
+// --- drafts
+
+Analysis drafts_row() {
+  struct Asked {
+    PageRange page{};
+  };
+  return on_session(
+      {.name = "drafts",
+       .path = "drafts",
+       .summary = "What drafts cost and what they save, in a session of a program that generates "
+                  "with a draft model: accepted tokens, time and bytes of drafting and checking",
+       .answer = "Totals, and one page of drafts",
+       .cost = Cost::AllSteps,
+       .needs = "total",
+       .missing = [](const SessionInfo&) { return std::string(kNoDrafts); }},
+      Parameters<Asked>().page(&Asked::page),
+      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
+        return draft_ledger(reader, asked.page, keep_going);
       });
 }
 
@@ -788,6 +810,7 @@ std::vector<Analysis> all_rows() {
       compression_row(),
       conditions_row(),
       determinism_row(),
+      drafts_row(),
       expert_caches_row(),
       expert_layer_row(),
       expert_pinning_row(),

@@ -83,6 +83,13 @@ constexpr std::array kTopicEvidence = {
              .rest = "steps/{step}/ops",
              .sql = "SELECT step, op, operation_type, tensor_name, output_nan, output_inf FROM op "
                     "WHERE output_nan > 0 ORDER BY step, op LIMIT 100"},
+    Evidence{.topic = FindingTopic::Drafts,
+             .view = EvidenceView::Table,
+             .shows = "all steps",
+             .rows = "steps",
+             .rest = "drafts",
+             .sql = "SELECT step, token_count, position FROM step JOIN token USING (token_id) "
+                    "WHERE phase = 'generate' ORDER BY step"},
 };
 constexpr Evidence kExpertEvidence = {
     .topic = FindingTopic::Repeat,
@@ -98,8 +105,8 @@ constexpr Evidence kExpertEvidence = {
 }  // namespace
 
 const char* to_text(FindingTopic topic) {
-  static constexpr std::array kWords = {"recording", "machine", "bytes",  "speed", "order",
-                                        "repeat",    "waits",   "memory", "values"};
+  static constexpr std::array kWords = {"recording", "machine", "bytes",  "speed",  "order",
+                                        "repeat",    "waits",   "memory", "values", "drafts"};
   return name_of(kWords, topic);
 }
 
@@ -110,7 +117,7 @@ const char* to_text(FindingKind kind) {
       "mapped_share",       "speed_limit",     "prompt_speed",    "first_token",
       "generation_speed",   "evaluation_time", "read_in_order",   "same_weights",
       "pattern_prediction", "disk_waits",      "enough_memory",   "weights_fit",
-      "memory_budget",      "not_a_number"};
+      "memory_budget",      "not_a_number",    "drafts"};
   return name_of(kWords, kind);
 }
 

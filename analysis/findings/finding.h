@@ -23,7 +23,8 @@ enum class FindingTopic : std::uint8_t {
   Repeat,
   Waits,
   Memory,
-  Values
+  Values,
+  Drafts
 };
 const char* to_text(FindingTopic);
 
@@ -51,6 +52,7 @@ enum class FindingKind : std::uint8_t {
   WeightsFit,
   MemoryBudget,
   NotANumber,
+  Drafts,
 };
 const char* to_text(FindingKind);
 

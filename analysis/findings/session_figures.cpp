@@ -294,6 +294,14 @@ std::expected<SessionFigures, TraceError> gather_session_figures(const SessionIn
       return std::unexpected(caches.error());
   }
   if (!got(first_invalid_value(reader, keep_going), data.invalid)) return stop();
+  // Only a program that was attached to checks drafts.
+  if (!data.info.fact("attach.pid").empty()) {
+    DraftLedger drafts;
+    if (!got(draft_ledger(reader, {}, keep_going), drafts)) return stop();
+    data.generated_tokens -=
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(data.generated_tokens, drafts.rejected));
+    if (drafts.known > 0) data.drafts = std::move(drafts);
+  }
   progress("comparing tokens");
   auto sequence = gather_reads(reader, data, keep_going);
   if (!sequence) return std::unexpected(sequence.error());

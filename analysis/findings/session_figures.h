@@ -12,6 +12,7 @@
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/common/page.h"
 #include "analysis/index/session_index.h"
+#include "analysis/speculation/draft_ledger.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/token_speed.h"
 #include "analysis/values/first_invalid.h"
@@ -84,6 +85,7 @@ struct SessionFigures {
   std::vector<DeviceTime> devices;  // most time first
   ModelMemory memory;
   std::optional<InvalidValue> invalid;  // level VERBOSE
+  std::optional<DraftLedger> drafts;    // without rows; nullopt: the session has none
 };
 
 // Progress callback: called with the name of each stage, such as "replaying reads". A stage

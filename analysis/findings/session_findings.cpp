@@ -281,6 +281,41 @@ void find_speeds(const SessionFigures& f, std::vector<Finding>& out) {
   }
 }
 
+// A draft that saves this much more or less than it costs makes generation faster or slower.
+constexpr double kDraftEffect = 0.05;
+
+void find_drafts(const SessionFigures& f, std::vector<Finding>& out) {
+  if (!f.drafts) return;
+  const DraftLedger& drafts = *f.drafts;
+  const auto ns = [](const std::optional<Ns>& time) {
+    return time ? std::optional(static_cast<double>(time->v)) : std::nullopt;
+  };
+  const auto per_draft = [&](std::uint64_t tokens) {
+    return static_cast<double>(tokens) / static_cast<double>(drafts.known);
+  };
+  Finding found{.topic = FindingTopic::Drafts,
+                .kind = FindingKind::Drafts,
+                .role = FindingRole::Main,
+                .basis = basis_of(f)};
+  found.figures.add("drafts", Count, static_cast<double>(drafts.known))
+      .add("drafted", Count, per_draft(drafts.drafted))
+      .add("accepted", Count, per_draft(drafts.accepted))
+      .add("accepted_share", Share, drafts.accepted_share())
+      .add("draft_time", FigureUnit::Duration, ns(drafts.draft))
+      .add("check_time", FigureUnit::Duration, ns(drafts.check))
+      .add("plain_time", FigureUnit::Duration, ns(drafts.plain))
+      .add("cost", FigureUnit::Duration, ns(drafts.cost))
+      .add("saving", FigureUnit::Duration, ns(drafts.saving));
+  if (drafts.cost && drafts.saving) {
+    const auto cost = static_cast<double>(drafts.cost->v),
+               saving = static_cast<double>(drafts.saving->v);
+    found.figures.add("effect", saving > cost * (1 + kDraftEffect)   ? "faster"
+                                : saving < cost * (1 - kDraftEffect) ? "slower"
+                                                                     : "same");
+  }
+  out.push_back(std::move(found));
+}
+
 // From this share of the time on, a faster evaluation helps less than simpler sampling.
 constexpr double kMuchSampling = 0.2;
 bool is_sampling_slow(const SessionFigures& f) {
@@ -725,6 +760,7 @@ std::vector<Finding> session_findings(const SessionFigures& figures) {
   find_invalid(figures, findings);
   find_limit(figures, findings);
   find_speeds(figures, findings);
+  find_drafts(figures, findings);
   find_repeated_prompt(figures, findings);
   find_reused_prefix(figures, findings);
   find_conditions(figures, findings);

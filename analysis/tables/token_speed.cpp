@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/common/valid_prefix.h"
+#include "analysis/speculation/draft_ledger.h"
 
 namespace tt {
 
@@ -108,6 +109,12 @@ std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader) {
   if (!last) return std::unexpected(last.error());
   if (!*last || (*last)->first_token <= first.first_token) return speed;
   speed.tokens = (*last)->first_token - first.first_token;
+  // A program that was attached to may check drafts; its tokens are then all that it evaluated.
+  if (!info->fact("attach.pid").empty()) {
+    const auto rejected = rejected_tokens(reader, first.id, (*last)->id);
+    if (!rejected && !is_damaged(rejected)) return std::unexpected(rejected.error());
+    speed.tokens -= std::min(speed.tokens, rejected.value_or(0));
+  }
   speed.ns = between(first.begin, (*last)->begin);
   return speed;
 }

@@ -524,6 +524,30 @@ std::string not_a_number_text(const Figures& f) {
   return text;
 }
 
+std::string drafts_text(const Figures& f) {
+  std::string text =
+      std::format("Drafts: {} of {:.1f} tokens each; {:.1f} of them were accepted ({}). ",
+                  counted(count(f, "drafts"), "draft"), f.number_or("drafted", 0),
+                  f.number_or("accepted", 0), share(f, "accepted_share"));
+  if (!f.number("draft_time"))
+    return text + "What the draft model costs is in its own session, which is not beside this one.";
+  if (!f.number("cost"))
+    return text +
+           std::format(
+               "A draft takes {} in the draft model and {} to check. Whether it saves time is "
+               "not known: too few steps had one token.",
+               duration(f, "draft_time"), duration(f, "check_time"));
+  const std::string_view effect = f.word("effect");
+  return text + std::format(
+                    "A draft costs {} ({} in the draft model; the step that checks it takes {} "
+                    "instead of {}) and saves {}: {}.",
+                    duration(f, "cost"), duration(f, "draft_time"), duration(f, "check_time"),
+                    duration(f, "plain_time"), duration(f, "saving"),
+                    effect == "faster"   ? "generation is faster with drafts"
+                    : effect == "slower" ? "generation is slower with drafts"
+                                         : "drafts make no difference");
+}
+
 }  // namespace
 
 std::string finding_text(const Finding& finding) {
@@ -572,6 +596,8 @@ std::string finding_text(const Finding& finding) {
       return std::format("Generation: {} after the first in {}, {}.",
                          counted(count(f, "tokens"), "token"), duration(f, "time"),
                          speed_of(f.number_or("speed", 0)));
+    case FindingKind::Drafts:
+      return drafts_text(f);
     case FindingKind::EvaluationTime:
       return std::format(
           "Evaluation took {} per generated token{}.", duration(f, "per_token"),

@@ -435,6 +435,10 @@ void AttachedContext::commit() {
   if (session_->writing()) session_->committed = session_->added;
 }
 
+void AttachedContext::set_draft_session(const std::string& id) {
+  session_->info.facts.emplace_back("attach.draft_session", id);
+}
+
 EndedSession AttachedContext::finish(SessionState state, const std::string& error,
                                      std::uint64_t steps_lost, std::uint64_t faults_lost) {
   commit();
@@ -462,7 +466,9 @@ EndedSession AttachedContext::finish(SessionState state, const std::string& erro
     add_reuse_facts(info, compared->reused, compared->cached);
     add("result.prompt_ns", session.prompt_end.v);
   }
-  add("result.generated_tokens", session.added.generated);
+  add("result.generated_tokens",
+      session.added.generated - std::min(session.added.generated, requests_.rejected()));
+  if (requests_.rejected() > 0) add("result.rejected_tokens", requests_.rejected());
   if (buffers_.compute > 0) {
     add("result.kv_bytes", buffers_.kv);
     add("result.compute_bytes", buffers_.compute);
@@ -476,7 +482,8 @@ EndedSession AttachedContext::finish(SessionState state, const std::string& erro
                      .start_utc_ns = info.start_utc_ns,
                      .steps = session.committed.steps,
                      .tokens = session.committed.tokens,
-                     .generated = session.committed.generated,
+                     .generated = session.committed.generated -
+                                  std::min(session.committed.generated, requests_.rejected()),
                      .requests = requests,
                      .slowest_ns_per_token = requests_.slowest_ns_per_token(),
                      .losses = session.losses,

@@ -85,6 +85,10 @@ class AttachedContext {
   void forget_prompts() { prompts_.forget(); }
   // CLOCK_MONOTONIC; of the open session.
   std::int64_t last_end() const { return last_end_; }
+  // Of the open session.
+  const std::string& session_id() const { return session_->info.id; }
+  // The open session is of a target: the session of its draft model.
+  void set_draft_session(const std::string& id);
   // Ends the open session. `state`: Done, or Failed if the program was killed.
   EndedSession finish(SessionState state, const std::string& error, std::uint64_t steps_lost,
                       std::uint64_t faults_lost);

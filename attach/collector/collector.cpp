@@ -188,7 +188,13 @@ void Collector::open(Process& process, Recording& recording, const RunStep& firs
     if (!recording.context.is_draft()) process.request = recording.requests + 1;
     request = process.request;
   }
+  const auto is_open_draft = [](const auto& other) {
+    return other.second->context.is_draft() && other.second->context.is_open();
+  };
+  if (!recording.context.is_draft() && std::ranges::none_of(process.contexts, is_open_draft))
+    process.draft_session.clear();  // of an earlier request
   const auto opened = recording.context.open(options_.output, first, request);
+  if (recording.context.is_draft()) process.draft_session = recording.context.session_id();
   if (!opened && !std::exchange(process.warned, true))
     message_("The program continues and is not recorded: " + opened.error());
 }
@@ -212,6 +218,8 @@ void Collector::end_session(Process& process, Recording& recording, SessionState
 
 void Collector::settle(Process& process, Recording& recording, SessionState state,
                        const std::string& error, std::optional<bool> keep) {
+  if (!recording.context.is_draft() && !process.draft_session.empty())
+    recording.context.set_draft_session(process.draft_session);
   const std::uint64_t steps_lost = process.ring.steps_lost();
   const std::uint64_t faults_lost = faults_ ? faults_->lost() : 0;
   EndedSession ended = recording.context.finish(

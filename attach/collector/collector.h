@@ -84,6 +84,7 @@ class Collector {
     std::map<std::uint64_t, std::unique_ptr<Recording>> contexts;  // by scheduler
     std::uint32_t context_count = 0;
     std::uint32_t request = 0;  // the last one that began
+    std::string draft_session;  // the last one that began; empty: the request has none
     std::uint64_t steps_lost = 0;
     std::vector<PageFault> faults;
     bool warned = false;

@@ -88,8 +88,11 @@ void RequestTracker::add(std::span<const BatchToken> tokens, std::span<const Tok
     }
     any_generated = any_generated || run.generated;
     // Tokens of a draft that were not accepted.
-    if (run.generated && sequence.generated > 0 && !moved_)
-      sequence.generated -= static_cast<std::uint32_t>(sequence.next - run.position);
+    if (run.generated && sequence.generated > 0 && !moved_) {
+      const auto again = static_cast<std::uint32_t>(sequence.next - run.position);
+      sequence.generated -= again;
+      rejected_ += again;
+    }
     sequence.begin = run.position;
     sequence.next = run.position + static_cast<std::int32_t>(run.end - run.begin);
     sequence.output = tokens[run.end - 1].output;

@@ -48,6 +48,8 @@ class RequestTracker {
   void end();
 
   std::uint32_t requests() const { return requests_; }  // begun since end()
+  // Generated tokens since end() that were evaluated again, because their draft was not accepted.
+  std::uint32_t rejected() const { return rejected_; }
   // Of the slowest of them: from the begin of its first to the end of its last step with generated
   // tokens, per token. nullopt: none was generated.
   std::optional<std::int64_t> slowest_ns_per_token() const;
@@ -64,7 +66,7 @@ class RequestTracker {
                                        bool outputs) const;
   std::vector<Sequence> sequences_;
   std::optional<std::int64_t> slowest_;  // of those that are over
-  std::uint32_t requests_ = 0;
+  std::uint32_t requests_ = 0, rejected_ = 0;
   bool moved_ = false;
 };
 

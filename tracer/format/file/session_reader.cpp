@@ -256,8 +256,10 @@ std::expected<SessionReader, TraceError> SessionReader::open(const fs::path& pat
   const auto version = db->query_value("PRAGMA user_version");
   if (!version) return std::unexpected(version.error());
   const std::uint32_t number = version_number(*version);
-  return SessionReader(std::make_unique<Impl>(std::move(*db), number, select_steps(number)));
+  return SessionReader(std::make_unique<Impl>(path, std::move(*db), number, select_steps(number)));
 }
+
+const fs::path& SessionReader::path() const { return impl_->path; }
 
 void SessionReader::hold(std::shared_ptr<const void> lease) { impl_->lease = std::move(lease); }
 

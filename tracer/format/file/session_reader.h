@@ -30,6 +30,8 @@ class SessionReader {
   SessionReader& operator=(SessionReader&&) noexcept;
   ~SessionReader();
 
+  const std::filesystem::path& path() const;
+
   // Keeps `lease` until the file is closed.
   void hold(std::shared_ptr<const void> lease);
 

@@ -30,9 +30,14 @@ inline constexpr std::array kStepLists = {
     StepListTable{"tt_residency", 5}, StepListTable{"tt_value", 6}};
 
 struct SessionReader::Impl {
-  Impl(Database database, std::uint32_t format_version, std::string step_query)
-      : db(std::move(database)), version(format_version), select_steps(std::move(step_query)) {}
+  Impl(std::filesystem::path file, Database database, std::uint32_t format_version,
+       std::string step_query)
+      : path(std::move(file)),
+        db(std::move(database)),
+        version(format_version),
+        select_steps(std::move(step_query)) {}
 
+  const std::filesystem::path path;
   std::shared_ptr<const void> lease;  // released after the connection is closed
   Database db;
   const std::uint32_t version;     // of the format

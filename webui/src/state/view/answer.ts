@@ -23,7 +23,7 @@ export interface Answer {
 
 // What a sentence of the summary is about.
 export type Topic =
-  'machine' | 'bytes' | 'speed' | 'order' | 'repeat' | 'waits' | 'memory' | 'values';
+  'machine' | 'bytes' | 'speed' | 'order' | 'repeat' | 'waits' | 'memory' | 'values' | 'drafts';
 
 // The totals of the session, with the columns that answer at the left end.
 export const totalsBy = (by: string, ...columns: readonly string[]): string =>
