@@ -1,10 +1,29 @@
+import { fileURLToPath } from 'node:url';
+import { build, type Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 import { PATIENCE_MS, TEST_MS } from './test/patience';
 
 // tt-server serves the page from any path and without internet access: URLs are relative, and
 // nothing is inlined because the content security policy is `default-src 'self'`.
+// The same sources as one file (vite.file.config.ts), beside the page.
+function viewerBeside(): Plugin {
+  let outDir = '';
+  return {
+    name: 'viewer-beside',
+    apply: 'build',
+    configResolved: (config) => {
+      outDir = config.build.outDir;
+    },
+    closeBundle: async () => {
+      const configFile = fileURLToPath(new URL('vite.file.config.ts', import.meta.url));
+      await build({ configFile, build: { outDir }, logLevel: 'warn' });
+    },
+  };
+}
+
 export default defineConfig({
   base: './',
+  plugins: [viewerBeside()],
   build: {
     target: 'es2023',
     assetsInlineLimit: 0,

@@ -26,7 +26,9 @@
 #include "cli/options/session_files.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
+#include "program/installation.h"
 #include "program/validators.h"
+#include "server/page_file/page_file.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/text/join.h"
 
@@ -54,6 +56,7 @@ std::string dated_name(const ExportCommand& command, std::int64_t start_utc_ns) 
   const std::string date =
       std::format("{:%Y%m%d_%H%M%S}", sys_time<seconds>{seconds{start_utc_ns / 1'000'000'000}});
   if (command.format == kRunFolder) return "run_" + date;
+  if (command.format == kPageFile) return "session_" + date + std::string(kPageFileExtension);
   const auto format = find_format(command.format);
   if (format == Format::Ndjson) return "llama_instrumentation_" + date + ".log";
   return "session_" + date + std::string(format ? format_info(*format).extension : "");
@@ -74,6 +77,12 @@ std::optional<std::string> name_output(ExportCommand& command) {
   return std::nullopt;
 }
 
+// A file that is not in the list of formats, because the routes of the server make it.
+bool is_page_file(const ExportCommand& command) {
+  if (!command.format.empty()) return command.format == kPageFile;
+  return command.output.string().ends_with(kPageFileExtension);
+}
+
 // --format, otherwise the format with the longest matching extension of the output: s.trace.json
 // is not JSON. nullopt: unknown.
 std::optional<Format> format_of(const ExportCommand& command) {
@@ -92,27 +101,35 @@ std::vector<std::string> known_formats() {
   std::vector<std::string> names;
   for (const FormatInfo& facts : formats()) names.emplace_back(facts.name);
   names.emplace_back(kRunFolder);
+  names.emplace_back(kPageFile);
   return names;
 }
 
-WriteResult write_file(const SessionReader& reader, const ExportCommand& command,
-                       const ContinueCheck& keep_going) {
+// `write` gets what receives the bytes of the output.
+template <class Write>
+WriteResult write_file(const ExportCommand& command, const Write& write) {
   if (command.output == "-") {
-    return export_session(
-        reader, command.options,
-        [](std::string_view bytes) -> WriteResult {
-          put(bytes);
-          if (output_ok()) return {};
-          return std::unexpected(cancelled_error());  // main() reports the error
-        },
-        keep_going);
+    return write([](std::string_view bytes) -> WriteResult {
+      put(bytes);
+      if (output_ok()) return {};
+      return std::unexpected(cancelled_error());  // main() reports the error
+    });
   }
   auto file = OutputFile::create(command.output);
   if (!file) return std::unexpected(file.error());
-  if (WriteResult written = export_session(reader, command.options, file->sink(), keep_going);
-      !written)
-    return written;
+  if (WriteResult written = write(file->sink()); !written) return written;
   return file->commit();
+}
+
+WriteResult write_page(const ExportCommand& command, const ContinueCheck& keep_going) {
+  const ExportRange& range = command.options.range;
+  const PageFileOptions options = {.session = command.files.paths.front(),
+                                   .viewer = viewer_in(current_installation().webui),
+                                   .first = range.first,
+                                   .last = range.last};
+  if (Status possible = check_page_file(options); !possible) return possible;
+  return write_file(
+      command, [&](const ByteSink& sink) { return write_page_file(options, sink, keep_going); });
 }
 
 // The export for any output form, as one function.
@@ -146,6 +163,25 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
       return export_run_folder(reader, command.options.range, command.output, keep_going);
     };
   }
+  const auto find_file = [&]() -> std::optional<std::string> {
+    if (to_stdout) return std::nullopt;
+    auto output = output_path(command.output, Target::FileOrPipe, inputs, command.force);
+    if (!output) return output.error();
+    command.output = *std::move(output);
+    return std::nullopt;
+  };
+  if (is_page_file(command)) {
+    if (command.level || command.part_rows > 0 || command.options.range.per_head ||
+        command.options.range.per_token) {
+      return std::unexpected(
+          "a file that shows the session has no rows: --level, --per-head, --per-token and "
+          "--part-rows are for other formats");
+    }
+    if (auto error = find_file()) return std::unexpected(*std::move(error));
+    return [&command](const SessionReader&, const ContinueCheck& keep_going) {
+      return write_page(command, keep_going);
+    };
+  }
   const auto format = format_of(command);
   if (!format) {
     return std::unexpected(std::format(
@@ -170,13 +206,11 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
                           keep_going);
     };
   }
-  if (!to_stdout) {
-    auto output = output_path(command.output, Target::FileOrPipe, inputs, command.force);
-    if (!output) return std::unexpected(output.error());
-    command.output = *std::move(output);
-  }
+  if (auto error = find_file()) return std::unexpected(*std::move(error));
   return [&command](const SessionReader& reader, const ContinueCheck& keep_going) {
-    return write_file(reader, command, keep_going);
+    return write_file(command, [&](const ByteSink& sink) {
+      return export_session(reader, command.options, sink, keep_going);
+    });
   };
 }
 
@@ -197,8 +231,10 @@ std::optional<int> write_session(const std::string& file, const ExportFunction& 
   const std::uint64_t end =
       range.last ? std::min<std::uint64_t>(range.last->v + std::uint64_t{1}, *steps) : *steps;
   const std::uint64_t steps_to_write = end - std::min<std::uint64_t>(range.first.v, end);
+  const bool counts_steps = !is_page_file(command);  // else what the page asks
   const WriteResult written =
-      run_export(*reader, progress.start_steps("writing " + file, steps_to_write));
+      run_export(*reader, counts_steps ? progress.start_steps("writing " + file, steps_to_write)
+                                       : progress.start("writing " + file));
   if (!output_ok()) {
     progress.end();
     return 1;
@@ -267,6 +303,7 @@ RunVerb add_export_command(CLI::App& command) {
       "         tt export s.ttrace -o lake --format parquet --part-rows 10000000\n"
       "         tt export 'runs/*.ttrace' -o lake --format parquet --part-rows 10000000\n"
       "         tt export s.ttrace -o run --format folder\n"
+      "         tt export s.ttrace -o s.html\n"
       "         tt export s.ttrace -o tokens.parquet --per-token\n"
       "         tt export s.ttrace --format ndjson -o - | head");
   return [options] { return run(*options); };

@@ -26,6 +26,7 @@ class StaticFiles {
   // `path` is the decoded request path: "/", "/assets/x-1a2b.js". Returns nullopt when the
   // file does not exist. If the web UI is not built, "/" returns instructions for building it.
   std::optional<StaticFile> find(std::string_view path) const;
+  const std::filesystem::path& folder() const { return folder_; }
 
  private:
   std::filesystem::path folder_;

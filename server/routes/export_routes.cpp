@@ -19,6 +19,7 @@
 #include "server/frontend/handler_slot.h"
 #include "server/http/concurrency_limit.h"
 #include "server/http/session_query_handler.h"
+#include "server/page_file/page_file.h"
 #include "server/routes/session_routes.h"
 #include "server/sessions/work_folder.h"
 
@@ -34,6 +35,7 @@ using namespace tt::exchange;
 struct ExportRequest {
   ExportOptions options;
   bool run_folder = false;
+  bool page_file = false;
   std::uint64_t part_rows = 0;  // 0: one file
   PartFormat parts = PartFormat::Parquet;
 
@@ -54,9 +56,11 @@ std::expected<ExportRequest, Problem> parse_export_request(const Request& reques
   std::vector<std::string_view> names;
   for (const FormatInfo& facts : formats()) names.push_back(facts.name);
   names.push_back(kRunFolder);
+  names.push_back(kPageFile);
   const std::string_view default_format = format_info(Format::Parquet).name;
   const std::string format = read.take(enum_parameter(request, "format", names, default_format));
   export_request.run_folder = format == kRunFolder;
+  export_request.page_file = format == kPageFile;
   ExportOptions& options = export_request.options;
   options.format = find_format(format).value_or(Format::Parquet);
   options.level = read.take(level_parameter(request));
@@ -69,14 +73,15 @@ std::expected<ExportRequest, Problem> parse_export_request(const Request& reques
       read.take(number_parameter(request, "part_rows", kMaxJsonInteger)).value_or(0);
   if (read.problem()) return std::unexpected(*read.problem());
   if (options.range.per_token && !export_request.run_folder &&
-      !has_rows_per_token(options.format)) {
+      (export_request.page_file || !has_rows_per_token(options.format))) {
     return std::unexpected(
         Problem{ErrorCode::BadRequest,
                 "\"per_token\" requires the format csv, json, parquet, arrow, arrow-file or "
                 "folder."});
   }
   if (export_request.part_rows > 0) {
-    const auto form = export_request.run_folder ? std::nullopt : part_format_of(options.format);
+    const bool is_rows = !export_request.run_folder && !export_request.page_file;
+    const auto form = is_rows ? part_format_of(options.format) : std::nullopt;
     if (!form) {
       return std::unexpected(Problem{ErrorCode::BadRequest,
                                      "\"part_rows\" requires the format parquet or arrow-file."});
@@ -177,7 +182,8 @@ void send_folder(const Request& request, Response& response, ExportSlot slot,
 }
 
 void send_export(const Request& request, Response& response, SessionStore& sessions,
-                 Retention& retention, ConcurrencyLimit& limit) {
+                 Retention& retention, const std::filesystem::path& viewer,
+                 ConcurrencyLimit& limit) {
   const auto export_request = parse_export_request(request);
   if (!export_request) return respond(response, export_request.error());
   const ExportOptions& options = export_request->options;
@@ -206,6 +212,20 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
   if (export_request->is_folder())
     return send_folder(request, response, std::move(slot), sessions, retention, reader,
                        *export_request);
+  if (export_request->page_file) {
+    const auto file = sessions.file(id);
+    if (!file) return respond(response, problem_of(file.error()));
+    const PageFileOptions page = {.session = file->path,
+                                  .viewer = viewer,
+                                  .first = options.range.first,
+                                  .last = options.range.last};
+    if (const Status possible = check_page_file(page); !possible)
+      return respond(response, problem_of(possible.error()));
+    return send(response, std::move(slot), id + std::string(kPageFileExtension), kPageFileType,
+                [reader, page](const ByteSink& sink, const ContinueCheck& keep_going) {
+                  return write_page_file(page, sink, keep_going);
+                });
+  }
   const FormatInfo& facts = format_info(options.format);
   send(response, std::move(slot), id + std::string(facts.extension), facts.media_type,
        [reader, options](const ByteSink& sink, const ContinueCheck& keep_going) {
@@ -215,11 +235,12 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
 
 }  // namespace
 
-void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention& retention) {
+void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention& retention,
+                       const StaticFiles& page) {
   http.Get("/api/v1/sessions/:id/export",
            [&, limit = std::make_shared<ConcurrencyLimit>(kMaxExports)](const Request& request,
                                                                         Response& response) {
-             send_export(request, response, sessions, retention, *limit);
+             send_export(request, response, sessions, retention, viewer_in(page.folder()), *limit);
            });
 }
 

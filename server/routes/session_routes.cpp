@@ -98,9 +98,9 @@ void add_session_list_routes(httplib::Server& http, SessionStore& sessions) {
 }
 
 void add_session_routes(httplib::Server& http, const SessionServices& services) {
-  const auto& [sessions, retention, caches, indexes, totals, queue, statements] = services;
+  const auto& [sessions, retention, caches, indexes, totals, queue, statements, page] = services;
   add_session_list_routes(http, sessions);
-  add_export_routes(http, sessions, retention);
+  add_export_routes(http, sessions, retention, page);
   add_trace_routes(http, sessions, indexes, queue);
   add_analysis_routes(http, sessions, indexes, queue);
   add_heat_routes(http, sessions, indexes, queue);

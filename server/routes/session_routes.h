@@ -26,6 +26,7 @@ struct SessionServices {
   TotalsCache& totals;
   QueryQueue& queue;
   StatementCheck& statements;
+  const StaticFiles& page;
 };
 
 // All routes of this header except those of the page.
@@ -34,8 +35,9 @@ void add_session_routes(httplib::Server& http, const SessionServices& services);
 // The parts of add_session_routes(), by resource.
 // List, rename, delete, restore.
 void add_session_list_routes(httplib::Server& http, SessionStore& sessions);
-// Export in the formats of other tools.
-void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
+// Export in the formats of other tools, and as one file with the page.
+void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention& retention,
+                       const StaticFiles& page);
 // Recorded data: tokens, templates, nodes, tensors, steps, ops, accesses.
 void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
                       QueryQueue& queue);

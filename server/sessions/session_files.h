@@ -40,9 +40,10 @@ class SessionFiles {
   // changed where it is not valid or already taken, and stays the same while the server runs.
   std::expected<std::vector<SessionFile>, TraceError> all() const;
   std::optional<SessionFile> find(const std::string& id) const;
+  // Those that are not in the data folder.
+  std::vector<SessionFile> external() const;
 
  private:
-  std::vector<SessionFile> external() const;
   std::string id_for(const std::filesystem::path& file) const;  // requires mutex_
 
   const std::filesystem::path folder_;

@@ -101,6 +101,23 @@ TEST(ExportCommand, ReportsErrorsAndLeavesNoFiles) {
   EXPECT_EQ(files_in(folder), 4U);  // a.ttrace, a.csv, out, err
 }
 
+// The page itself is tested in webui/test/e2e/html.e2e.ts.
+TEST(ExportCommand, RejectsOptionsOfRowsForAFileWithThePage) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
+  for (const char* option : {"--per-head", "--per-token", "--part-rows 10", "--level minimal"}) {
+    const Result result = run_tt(folder, std::string("export a.ttrace -o a.html ") + option);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_TRUE(result.err.contains("has no rows")) << result.err;
+  }
+  std::ofstream(folder / "a.html") << "mine";
+  const Result again = run_tt(folder, "export a.ttrace -o a.html");
+  EXPECT_EQ(again.code, 1);
+  EXPECT_TRUE(again.err.contains("--force")) << again.err;
+  EXPECT_EQ(contents(folder / "a.html"), "mine");
+  EXPECT_EQ(files_in(folder), 4U);  // a.ttrace, a.html, out, err
+}
+
 TEST(ImportCommand, ImportsAccessRowsWithoutSteps) {
   const test::TempFolder folder;
   std::ofstream(folder / "bare.log") << R"({"type":"tensor_log","tensor_name":"x"})";

@@ -120,7 +120,8 @@ struct InProcessServer::Impl {
                               .indexes = indexes,
                               .totals = totals,
                               .queue = queue,
-                              .statements = statements});
+                              .statements = statements,
+                              .page = page});
     add_page_routes(http, page, contract);
   }
 

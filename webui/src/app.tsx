@@ -38,18 +38,18 @@ export function App({ store, panels }: { store: Store; panels: readonly Panel[] 
       <TopBar store={store} />
       <OfflineNotice store={store} />
       <Strip store={store} />
-      <DebugBar store={store} />
+      {store.hasServer && <DebugBar store={store} />}
       <Page store={store} panels={panels} />
       <PlaybackBar store={store} />
       <StatusLine store={store} />
-      <Tour store={store} />
+      {store.hasServer && <Tour store={store} />}
       <Palette store={store} commands={commands} />
       <Help store={store} commands={commands} />
       <div class="corner">
-        <Saves store={store} />
+        {store.hasServer && <Saves store={store} />}
         <Toasts store={store} />
       </div>
-      <DropTarget store={store} />
+      {store.hasServer && <DropTarget store={store} />}
     </>
   );
 }

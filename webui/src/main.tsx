@@ -19,6 +19,7 @@ import './css/overlays.css';
 import './css/forced.css';
 import { createApi } from './net/api';
 import { retryWhileBusy } from './net/busy';
+import { sendToServer } from './net/call';
 import { Live } from './net/live';
 import { PANELS, preloadPanels } from './panels/all_panels';
 import { Store } from './state/store';
@@ -26,12 +27,16 @@ import { storage } from './storage';
 import { applyTheme, systemTheme } from './theme';
 import { download } from './ui/download';
 
+const list = document.getElementById('held');
+const held = list && (await (await import('./file/held_session')).heldSession(list));
+const panels = PANELS.filter(({ server }) => !held || server !== true);
 const waiting = signal(0);
 const store = new Store({
-  api: createApi(retryWhileBusy(waiting)),
+  api: createApi(held?.send ?? sendToServer, retryWhileBusy(waiting)),
+  held: held?.id ?? null,
   waiting,
   browser: window,
-  panels: new Set(PANELS.map(({ id }) => id)),
+  panels: new Set(panels.map(({ id }) => id)),
   local: storage('localStorage'),
   tab: storage('sessionStorage'),
   systemTheme: systemTheme(),
@@ -48,10 +53,10 @@ const liveUrl = new URL('api/v1/live', document.baseURI);
 liveUrl.protocol = liveUrl.protocol === 'https:' ? 'wss:' : 'ws:';
 liveUrl.hash = '';
 liveUrl.search = '?batch=true'; // many small messages would wake the page, and slow the model, more often
-store.start(new Live(liveUrl.href, store));
+store.start(held ? null : new Live(liveUrl.href, store));
 
 const root = document.getElementById('app');
-if (root) render(<App store={store} panels={PANELS} />, root);
+if (root) render(<App store={store} panels={panels} />, root);
 
 // The panels of a run are loaded when the user first does something: before a question is written,
 // they are there. A session that is opened needs them, too: they are loaded beside its steps.

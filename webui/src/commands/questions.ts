@@ -87,7 +87,7 @@ const inMemory = (step: number) =>
   });
 
 // `session`: the open one. `snapshot`: firstSnapshot() of it.
-export function questionsOf(session: OpenSession | null, snapshot: number | null) {
+export function questionsOf(store: Store, session: OpenSession | null, snapshot: number | null) {
   const info = session?.info.peek();
   const hasExperts = info?.is === 'ready' && (info.value.n_experts ?? 0) > 0;
   return [
@@ -95,7 +95,7 @@ export function questionsOf(session: OpenSession | null, snapshot: number | null
     question(...REPEAT, repeatAnswer(hasExperts)),
     ...(snapshot === null ? [] : [inMemory(snapshot)]),
     ...(hasExperts ? [OF_EXPERT] : []),
-  ];
+  ].filter(({ answer }) => store.has(answer.panel));
 }
 
 // The first step of which the session says what was in memory; null: none.
@@ -106,16 +106,18 @@ export function firstSnapshot(session: OpenSession | null): number | null {
 
 export function questionCommands(store: Store): readonly Command[] {
   const session = store.open.peek();
-  return questionsOf(session, firstSnapshot(session)).map(({ id, title, words, answer }) => ({
-    id,
-    title,
-    words,
-    group: 'Questions',
-    enabled: () => answer.panel === 'budget' || store.open.peek() !== null,
-    run: () => {
-      ask(store, answer);
-    },
-  }));
+  return questionsOf(store, session, firstSnapshot(session)).map(
+    ({ id, title, words, answer }) => ({
+      id,
+      title,
+      words,
+      group: 'Questions',
+      enabled: () => answer.panel === 'budget' || store.open.peek() !== null,
+      run: () => {
+        ask(store, answer);
+      },
+    }),
+  );
 }
 
 export function ask(store: Store, answer: Answer): void {

@@ -21,14 +21,40 @@ export function commandsOf(store: Store, panels: readonly Panel[]): readonly Com
     ...moveCommands(store),
     ...playCommands(store),
     ...zoomCommands(store),
-    ...runCommands(store),
-    ...debugCommands(store),
-    ...sessionCommands(store),
-    ...exportCommands(store),
+    ...(store.hasServer ? serverCommands(store) : []),
     ...panels.flatMap((panel) => panel.commands?.(store) ?? []),
     ...pageCommands(store),
   ];
 }
+
+const serverCommands = (store: Store): readonly Command[] => [
+  ...tourCommands(store),
+  ...runCommands(store),
+  ...debugCommands(store),
+  ...sessionCommands(store),
+  ...exportCommands(store),
+  {
+    id: 'api',
+    title: 'Open the REST API documentation',
+    group: 'Page',
+    run: () => {
+      open(DOCS_URL, '_blank', 'noopener');
+    },
+  },
+];
+
+// The tour runs a prompt and opens sessions.
+const tourCommands = (store: Store): readonly Command[] => [
+  {
+    id: 'tour',
+    title: 'Guided tour',
+    words: 'learn explain introduction beginner tutorial resume',
+    group: 'General',
+    run: () => {
+      store.settings.set({ tour: true });
+    },
+  },
+];
 
 function windowCommands(store: Store): readonly Command[] {
   const { shell, navigation } = store;
@@ -52,15 +78,6 @@ function windowCommands(store: Store): readonly Command[] {
       keys: ['?'],
       run: () => {
         shell.show('help');
-      },
-    },
-    {
-      id: 'tour',
-      title: 'Guided tour',
-      words: 'learn explain introduction beginner tutorial resume',
-      group,
-      run: () => {
-        store.settings.set({ tour: true });
       },
     },
     {
@@ -412,14 +429,6 @@ function pageCommands(store: Store): readonly Command[] {
         const letterKeys = !settings.current.peek().letterKeys;
         settings.set({ letterKeys });
         store.toasts.done(`Single-key shortcuts are ${letterKeys ? 'enabled' : 'disabled'}.`);
-      },
-    },
-    {
-      id: 'api',
-      title: 'Open the REST API documentation',
-      group,
-      run: () => {
-        open(DOCS_URL, '_blank', 'noopener');
       },
     },
   ];

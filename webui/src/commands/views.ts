@@ -59,7 +59,7 @@ export function viewCommands(store: Store): readonly Command[] {
     ...PAGES.map((page) =>
       show(`analytics-${page}`, `Analytics: ${PAGE_TITLES[page]}`, `${PAGE_WORDS[page]} chart`, 'analytics', page === 'overview' ? '' : `page:${page}`),
     ),
-    ...COMPARED_KINDS.map((of) =>
+    ...(store.has('compare') ? COMPARED_KINDS : []).map((of) =>
       show(`compare-${of}`, `Compare: ${KIND_NAMES[of]}`, 'difference diff two runs beside each other', 'compare', of === 'sessions' ? '' : `of:${of}`),
     ),
     ...GROUPS.map((by) =>
@@ -79,6 +79,7 @@ const FORMATS: Readonly<Record<ExportFormat, string>> = {
   perfetto: 'Perfetto trace',
   dot: 'Graphviz graph',
   folder: 'run folder',
+  html: 'HTML with the page',
 };
 const REPORTS: Readonly<Record<ReportFormat, string>> = { html: 'HTML', md: 'Markdown', json: 'JSON' }; // prettier-ignore
 

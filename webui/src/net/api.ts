@@ -1,4 +1,4 @@
-// The HTTP client: one function per route of api/openapi.yaml that the page uses.
+// The client: one function per route of api/openapi.yaml that the page uses.
 import { ok, type Result } from '../result';
 import type { WhileBusy } from './busy';
 import type { Check } from './check';
@@ -11,6 +11,7 @@ import {
   type ApiResult,
   type CallOptions,
   type FileProgress,
+  type Send,
 } from './call';
 import { decodePicture, decodeWeightsPicture } from './frames';
 import { decodeSteps } from './step_columns';
@@ -18,7 +19,7 @@ import * as wire from './types';
 import { upload } from './upload';
 
 export type { ApiResult, ApiError, FileProgress } from './call';
-export { isNotFound, errorText } from './call';
+export { isNotFound, isNotHeld, errorText } from './call';
 
 const id = encodeURIComponent;
 export const MAX_PAGE_ROWS = 10_000; // maximum `limit` of the server
@@ -29,14 +30,14 @@ export type StepPart =
   { readonly from: number; readonly limit: number } | { readonly last: number };
 
 // `whileBusy` repeats requests that only read.
-export function createApi(whileBusy: WhileBusy) {
+export function createApi(send: Send, whileBusy: WhileBusy) {
   const get = <T>(path: string, check: Check<T>, options: CallOptions = {}): ApiResult<T> =>
-    whileBusy(() => call('GET', path, check, options), options.signal);
+    whileBusy(() => call(send, 'GET', path, check, options), options.signal);
   return {
     health: () => get('health', wire.health),
     models: () => get('models', wire.models),
-    load: (model: string) => call('POST', `models/${id(model)}/load`, wire.model),
-    unload: (model: string) => call('POST', `models/${id(model)}/unload`, wire.model),
+    load: (model: string) => call(send, 'POST', `models/${id(model)}/load`, wire.model),
+    unload: (model: string) => call(send, 'POST', `models/${id(model)}/unload`, wire.model),
     gguf: (model: string, signal?: AbortSignal) =>
       get(`models/${id(model)}/gguf`, wire.gguf, { signal }),
     weights: (model: string, signal?: AbortSignal) =>
@@ -46,7 +47,7 @@ export function createApi(whileBusy: WhileBusy) {
     weightsPicture: (model: string, query: wire.WeightsPictureQuery, signal?: AbortSignal) =>
       whileBusy(
         () =>
-          callBinary(`models/${id(model)}/weights/picture`, decodeWeightsPicture, {
+          callBinary(send, `models/${id(model)}/weights/picture`, decodeWeightsPicture, {
             query: { ...query, format: 'columns' },
             signal,
           }),
@@ -65,24 +66,25 @@ export function createApi(whileBusy: WhileBusy) {
       }),
     memory: (model: string) => get(`models/${id(model)}/memory`, wire.memory),
     setMemory: (model: string, options: wire.MemoryOptions) =>
-      call('PATCH', `models/${id(model)}/memory`, wire.memory, { body: options }),
+      call(send, 'PATCH', `models/${id(model)}/memory`, wire.memory, { body: options }),
     memoryPlan: (model: string) => get(`models/${id(model)}/memory/plan`, wire.memoryPlan),
-    generate: (body: wire.GenerateRequest) => call('POST', 'generate', wire.run, { body }),
+    generate: (body: wire.GenerateRequest) => call(send, 'POST', 'generate', wire.run, { body }),
     run: (session: string) => get(`generate/${id(session)}`, wire.run),
     debug: (session: string) => get(`generate/${id(session)}/debug`, wire.debugState),
     debugCommand: (session: string, body: wire.DebugCommand) =>
-      call('POST', `generate/${id(session)}/debug`, wire.debugState, { body }),
+      call(send, 'POST', `generate/${id(session)}/debug`, wire.debugState, { body }),
     // Of an output or a source of the op at which the run is stopped.
     debugValues: (session: string, query: wire.DebugQuery, signal?: AbortSignal) =>
       get(`generate/${id(session)}/debug/values`, wire.debugValues, { query, signal }),
-    cancel: (session: string) => call('DELETE', `generate/${id(session)}`, wire.run),
+    cancel: (session: string) => call(send, 'DELETE', `generate/${id(session)}`, wire.run),
     sessions: (query: wire.SessionQuery, signal?: AbortSignal) =>
       get('sessions', wire.sessions, { query, signal }),
     session: (session: string) => get(`sessions/${id(session)}`, wire.session),
     rename: (session: string, title: string) =>
-      call('PATCH', `sessions/${id(session)}`, wire.session, { body: { title } }),
-    remove: (session: string) => call('DELETE', `sessions/${id(session)}`, wire.deleted),
-    restore: (session: string) => call('POST', `sessions/${id(session)}/restore`, wire.session),
+      call(send, 'PATCH', `sessions/${id(session)}`, wire.session, { body: { title } }),
+    remove: (session: string) => call(send, 'DELETE', `sessions/${id(session)}`, wire.deleted),
+    restore: (session: string) =>
+      call(send, 'POST', `sessions/${id(session)}/restore`, wire.session),
     upload: (file: Blob, progress: (share: number) => void, signal?: AbortSignal) =>
       upload('sessions', file, wire.session, progress, signal),
     example: () => pageFile('example.ttrace'),
@@ -90,7 +92,7 @@ export function createApi(whileBusy: WhileBusy) {
       get(`sessions/${id(session)}/tokens`, wire.tokens, { query: { from, limit } }),
     steps: (session: string, part: StepPart) =>
       whileBusy(() =>
-        callBinary(`sessions/${id(session)}/steps`, decodeSteps, {
+        callBinary(send, `sessions/${id(session)}/steps`, decodeSteps, {
           query: { ...part, format: 'columns' },
         }),
       ),
@@ -109,6 +111,11 @@ export function createApi(whileBusy: WhileBusy) {
       get(`sessions/${id(session)}/steps/${step}/accesses`, wire.accesses, {
         query: { op, limit: 1000 },
         signal,
+      }),
+    // Of all ops: as many as a page has.
+    accessesOfStep: (session: string, step: number) =>
+      get(`sessions/${id(session)}/steps/${step}/accesses`, wire.accesses, {
+        query: { limit: MAX_PAGE_ROWS },
       }),
     layer: (session: string, step: number, layer: number, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/steps/${step}/layers/${layer}`, wire.layerSubgraph, {
@@ -137,7 +144,7 @@ export function createApi(whileBusy: WhileBusy) {
     heatmap: (session: string, query: wire.PictureQuery, signal?: AbortSignal) =>
       whileBusy(
         () =>
-          callBinary(`sessions/${id(session)}/heatmap`, decodePicture, {
+          callBinary(send, `sessions/${id(session)}/heatmap`, decodePicture, {
             query: { ...query, format: 'columns' },
             signal,
           }),
@@ -146,7 +153,7 @@ export function createApi(whileBusy: WhileBusy) {
     query: (session: string, sql: string, limit: number, signal?: AbortSignal) =>
       whileBusy(
         () =>
-          call('POST', `sessions/${id(session)}/query`, wire.queryRows, {
+          call(send, 'POST', `sessions/${id(session)}/query`, wire.queryRows, {
             body: { sql, limit, timeout_ms: 60_000 },
             signal,
           }),
@@ -154,7 +161,7 @@ export function createApi(whileBusy: WhileBusy) {
       ),
     // A file that the server makes while it is sent.
     file: ({ path, query = {}, body }: FileRequest, progress: FileProgress, signal: AbortSignal) =>
-      whileBusy(() => callFile(path, { query, body, signal }, progress), signal),
+      whileBusy(() => callFile(send, path, { query, body, signal }, progress), signal),
     breakdown: (session: string, query: wire.BreakdownQuery, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/breakdown`, wire.breakdown, { query, signal }),
     comparisonWithin: (session: string, query: wire.WithinQuery, signal?: AbortSignal) =>

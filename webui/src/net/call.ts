@@ -1,5 +1,5 @@
-// One HTTP call to the server, returned as a Result. Nothing here throws on a failed call. An
-// aborted AbortSignal cancels the call, which then returns an error of kind 'aborted'.
+// One call to the server, returned as a Result. Nothing here throws on a failed call. An aborted
+// AbortSignal cancels the call, which then returns an error of kind 'aborted'.
 import { err, ok, type Result } from '../result';
 import { Mismatch, num, object, optional, str, type Check } from './check';
 import type { ProblemCode } from './types';
@@ -31,20 +31,43 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+// A request as it is sent.
+export interface Ask {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly target: string; // path and query below /api/v1/
+  readonly body: string | null; // JSON
+}
+
+// Where the answers come from: the server, or the file that holds the page (file/held_session.ts).
+// Rejects as fetch does.
+export type Send = (ask: Ask, signal: AbortSignal | null) => Promise<Response>;
+
+export const sendToServer: Send = ({ method, target, body }, signal) =>
+  fetch(`api/v1/${target}`, {
+    method,
+    signal,
+    ...(body === null ? {} : { body, headers: { 'content-type': 'application/json' } }),
+  });
+
+const sendTo = (
+  send: Send,
+  method: Ask['method'],
+  path: string,
+  { query = {}, body, signal }: CallOptions,
+): Promise<Response> => {
+  const text = body === undefined ? null : JSON.stringify(body);
+  return send({ method, target: `${path}${queryText(query)}`, body: text }, signal ?? null);
+};
+
 export async function call<T>(
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+  send: Send,
+  method: Ask['method'],
   path: string,
   check: Check<T>,
-  { query = {}, body, signal }: CallOptions = {},
+  options: CallOptions = {},
 ): ApiResult<T> {
   try {
-    const response = await fetch(`api/v1/${path}${queryText(query)}`, {
-      method,
-      signal: signal ?? null,
-      ...(body === undefined
-        ? {}
-        : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-    });
+    const response = await sendTo(send, method, path, options);
     const answer = parseResponse(response.status, await response.text(), check);
     return answer.ok ? answer : err(withRetryAfter(answer.error, response));
   } catch (cause) {
@@ -54,12 +77,13 @@ export async function call<T>(
 
 // A call whose response is a binary frame.
 export async function callBinary<T>(
+  send: Send,
   path: string,
   decode: (body: ArrayBuffer) => Result<T, string>,
-  { query = {}, signal }: CallOptions = {},
+  options: CallOptions = {},
 ): ApiResult<T> {
   try {
-    const response = await fetch(`api/v1/${path}${queryText(query)}`, { signal: signal ?? null });
+    const response = await sendTo(send, 'GET', path, options);
     if (!response.ok) {
       const problem = parseProblem(response.status, await response.text());
       return err(withRetryAfter(problem, response));
@@ -141,22 +165,15 @@ export type FileProgress = (received: number, all: number | null) => void;
 // A call whose response is a file, which may be larger than the memory: the browser may keep a Blob
 // on disk. The body is sent with POST. A response that ends before its last byte is an error.
 export async function callFile(
+  send: Send,
   path: string,
-  { query = {}, body, signal }: CallOptions,
+  options: CallOptions,
   progress: FileProgress,
 ): ApiResult<ServerFile> {
   let hasBegun = false;
   try {
-    const response = await fetch(`api/v1/${path}${queryText(query)}`, {
-      signal: signal ?? null,
-      ...(body === undefined
-        ? {}
-        : {
-            method: 'POST',
-            body: JSON.stringify(body),
-            headers: { 'content-type': 'application/json' },
-          }),
-    });
+    const method = options.body === undefined ? 'GET' : 'POST';
+    const response = await sendTo(send, method, path, options);
     if (!response.ok) {
       const error = parseProblem(response.status, await response.text());
       return err(withRetryAfter(error, response));
@@ -226,6 +243,11 @@ const BUSY: readonly (ProblemCode | null)[] = ['queries_busy', 'too_many_connect
 
 export const isBusy = (error: ApiError): error is Rejection =>
   error.kind === 'rejected' && BUSY.includes(error.code);
+
+// A file without a server has no answer to this question (file/held_session.ts): to ask again is no use.
+export const NOT_HELD_STATUS = 501;
+export const isNotHeld = (error: ApiError): boolean =>
+  error.kind === 'rejected' && error.status === NOT_HELD_STATUS;
 
 export const isNotFound = (error: ApiError): boolean =>
   error.kind === 'rejected' && error.status === 404;

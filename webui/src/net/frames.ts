@@ -106,6 +106,23 @@ function decodeRaster<Head extends object>(
   }));
 }
 
+// The raster as the server sends it (api/raster_format.md).
+export function pictureFrame({ width, height, cells, ...head }: Picture): ArrayBuffer {
+  const text = new TextEncoder().encode(JSON.stringify(head));
+  const end = HEADER + padded(4 * width * height);
+  const frame = new ArrayBuffer(end + text.length);
+  const header = new DataView(frame);
+  header.setUint32(0, MAGIC, true);
+  header.setUint16(4, KIND_RASTER, true);
+  header.setUint32(8, width, true);
+  header.setUint32(12, height, true);
+  header.setFloat64(16, head.largest, true);
+  header.setFloat64(24, head.total, true);
+  new Float32Array(frame, HEADER, width * height).set(cells);
+  new Uint8Array(frame, end).set(text);
+  return frame;
+}
+
 // What `decode` makes of the JSON text that begins at `end`; an error if it throws a Mismatch.
 export function withDescription<T>(
   buffer: ArrayBuffer,

@@ -26,6 +26,7 @@ export const PANELS: readonly Panel[] = [
   },
   {
     id: 'sessions',
+    server: true,
     title: 'Sessions',
     needs: 'nothing',
     about: 'Every run is recorded as a session; a click opens it again.',
@@ -58,6 +59,7 @@ export const PANELS: readonly Panel[] = [
   },
   {
     id: 'budget',
+    server: true,
     title: 'Memory budget',
     needs: 'nothing',
     about:
@@ -81,6 +83,7 @@ export const PANELS: readonly Panel[] = [
   },
   {
     id: 'compare',
+    server: true,
     title: 'Compare',
     needs: 'steps',
     about:
@@ -89,6 +92,7 @@ export const PANELS: readonly Panel[] = [
   },
   {
     id: 'weights',
+    server: true,
     title: 'Weights',
     needs: 'nothing',
     about:
@@ -97,6 +101,7 @@ export const PANELS: readonly Panel[] = [
   },
   {
     id: 'sql',
+    server: true,
     title: 'SQL',
     needs: 'session',
     about:
@@ -105,6 +110,7 @@ export const PANELS: readonly Panel[] = [
   },
   {
     id: 'debug',
+    server: true,
     title: 'Debugger',
     needs: 'nothing',
     about:

@@ -18,6 +18,7 @@ interface Common {
   readonly title: string;
   // What it shows and how to read it, in one sentence.
   readonly about: string;
+  readonly server?: true; // asks for what no file holds: other sessions, models, any statement
   readonly live?: true; // shows the step in flight, also before any step has ended
   // Commands of the panel for the palette, the keyboard and the help.
   readonly commands?: (store: Store) => readonly Command[];

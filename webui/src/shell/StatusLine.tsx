@@ -16,7 +16,7 @@ export function StatusLine({ store }: { store: Store }) {
   return (
     <footer class="status">
       {/* At the left: messages are at the right, above this line. */}
-      {session && <Export store={store} />}
+      {session && store.hasServer && <Export store={store} />}
       {session ? (
         <SessionStatus key={session.id} store={store} session={session} />
       ) : (
@@ -37,7 +37,11 @@ export function StatusLine({ store }: { store: Store }) {
         </span>
       )}
       <span class="status-end">
-        {health ? `tensor-trace ${health.version}` : 'server not reachable'}
+        {health
+          ? `tensor-trace ${health.version}`
+          : store.hasServer
+            ? 'server not reachable'
+            : 'tensor-trace'}
       </span>
     </footer>
   );

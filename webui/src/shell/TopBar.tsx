@@ -27,7 +27,7 @@ export function TopBar({ store }: { store: Store }) {
         <Mark />
         <span>tensor-trace</span>
       </h1>
-      <ModelPicker store={store} />
+      {store.hasServer && <ModelPicker store={store} />}
       {session && <ViewNavigation key={session.id} store={store} session={session} />}
       {session && <FilterBar key={session.id} store={store} session={session} />}
       <button
@@ -44,7 +44,7 @@ export function TopBar({ store }: { store: Store }) {
       </button>
       {session && <QuestionMenu key={session.id} store={store} session={session} />}
       <LayoutMenu store={store} />
-      <ConnectionBadge store={store} />
+      {store.hasServer ? <ConnectionBadge store={store} /> : <FileBadge />}
       <ThemeButton store={store} />
       <IconButton
         icon="help"
@@ -130,7 +130,7 @@ function QuestionMenu({ store, session }: { store: Store; session: OpenSession }
   });
   return (
     <Menu label="Questions" title="Common questions about this session">
-      {questionsOf(session, snapshot).map(({ id, title, answer }) => (
+      {questionsOf(store, session, snapshot).map(({ id, title, answer }) => (
         <MenuItem
           key={id}
           run={() => {
@@ -204,6 +204,18 @@ function ConnectionBadge({ store }: { store: Store }) {
     <div class="reach" data-reach={reach.is} role="status" title={hint}>
       <i aria-hidden="true" />
       <span>{text}</span>
+    </div>
+  );
+}
+
+function FileBadge() {
+  return (
+    <div
+      class="reach"
+      data-reach="file"
+      title="The page and the session are one file: nothing is requested, and nothing can be changed"
+    >
+      <span>file, read only</span>
     </div>
   );
 }

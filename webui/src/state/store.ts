@@ -46,6 +46,9 @@ export interface StoreParts {
   readonly tab: Pick<Storage, 'getItem' | 'setItem'> | null;
   readonly systemTheme: ReadonlySignal<Theme>;
   readonly offer: Offer;
+  // The session of the file that the page was opened from (file/held_session.ts), the only one that can
+  // be shown; null: a server has the sessions.
+  readonly held: string | null;
 }
 
 const KINDS: readonly LiveKind[] = ['token', 'step', 'op', 'progress'];
@@ -81,6 +84,10 @@ export class Store implements LiveSink {
   private readonly clock = signal(Date.now());
   private readonly current = signal<OpenSession | null>(null);
   readonly api: Api;
+  // Without a server there is nothing to run, load, save or change, and no other session. What needs
+  // one is not shown.
+  readonly hasServer: boolean;
+  private readonly held: string | null;
   private readonly panels: KnownPanels;
   private live: Watcher | null = null;
   private followed: FollowedSelection | null = null;
@@ -88,8 +95,10 @@ export class Store implements LiveSink {
   private readonly budgets = new Map<string, MemoryBudget>();
   private startedRun: Run | null = null; // the run that was just started, used when its session opens
 
-  constructor({ api, waiting, browser, panels, local, tab, systemTheme, offer }: StoreParts) {
+  constructor({ api, waiting, browser, panels, local, tab, systemTheme, offer, held }: StoreParts) {
     this.api = api;
+    this.held = held;
+    this.hasServer = held === null;
     this.panels = panels;
     this.open = this.current;
     this.saves = new Saves(api, this.toasts, offer);
@@ -143,16 +152,23 @@ export class Store implements LiveSink {
     });
   }
 
-  start(live: Watcher): void {
+  // `live`: null without a server.
+  start(live: Watcher | null): void {
     this.live = live;
     this.navigation.start();
-    this.debug.start();
     effect(() => {
       const id = this.navigation.view.value.session;
       untracked(() => {
-        this.openById(id);
+        if (this.held !== null && id !== this.held)
+          this.navigation.change({ session: this.held }, 'replace');
+        else this.openById(id);
       });
     });
+    if (live) this.startServing(live);
+  }
+
+  private startServing(live: Watcher): void {
+    this.debug.start();
     let seen = 0;
     effect(() => {
       const back = this.connection.reconnects.value;
@@ -189,7 +205,8 @@ export class Store implements LiveSink {
   readonly layout = computed((): Layout => {
     const all = [...this.panels];
     if (this.shell.narrow.value) return { kind: 'dock', panels: all };
-    return parseLayout(this.settings.current.value.layout, all) ?? LAYOUTS.explore;
+    const known = JSON.stringify(LAYOUTS.explore); // without the panels that are not there
+    return parseLayout(this.settings.current.value.layout, all) ?? parseLayout(known, all) ?? LAYOUTS.explore; // prettier-ignore
   });
 
   setLayout(layout: Layout): void {
@@ -219,9 +236,13 @@ export class Store implements LiveSink {
     this.left.value = null;
   }
 
+  has(panel: string): boolean {
+    return this.panels.has(panel);
+  }
+
   // Selects the tab of a panel.
   reveal(panel: string): void {
-    if (!this.panels.has(panel)) return;
+    if (!this.has(panel)) return;
     const { tabs, full } = this.navigation.view.peek();
     const next = withTab(this.layout.peek(), tabs, panel);
     this.navigation.change({ tabs: next, full: full && panel }, 'replace');

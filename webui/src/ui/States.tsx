@@ -1,6 +1,6 @@
 // Placeholders for a panel without content: empty, loading, failed.
 import type { ComponentChildren } from 'preact';
-import { errorText, type ApiError } from '../net/api';
+import { errorText, isNotHeld, type ApiError } from '../net/api';
 
 export function Empty(props: { children: ComponentChildren }) {
   return (
@@ -29,6 +29,7 @@ export function Failed(props: { what: string; error?: ApiError; retry?: () => vo
       </div>
     );
   }
+  if (error && isNotHeld(error)) return <Empty>{errorText(error)}</Empty>;
   return (
     <div class="empty empty-error" role="alert">
       <b>{props.what}</b>

@@ -55,6 +55,7 @@ const FORMATS = {
   'Perfetto trace': ['perfetto', '.pftrace'],
   'Graphviz graph': ['dot', '.dot'],
   'run folder': ['folder', '.tar'],
+  'HTML with the page': ['html', '.html'],
 } as const;
 
 describe('files of a session', () => {

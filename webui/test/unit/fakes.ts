@@ -93,6 +93,7 @@ export const PANELS = new Set([
 
 export function fakeStore(part: Partial<Api>, browser = new FakeBrowser()): Store {
   return new Store({
+    held: null,
     api: fakeApi(part),
     waiting: signal(0),
     browser,

@@ -436,14 +436,16 @@ function Files(
       >
         Save as CSV
       </MenuItem>
-      <MenuItem
-        run={() => {
-          copy(request.sql ?? new URL(`api/v1/sessions/${session.id}/${request.text}`, document.baseURI).href);
-        }}
-      >
-        Copy the {request.sql === null ? 'request' : 'SQL'}
-      </MenuItem>
-      {request.sql !== null && (
+      {(request.sql !== null || store.hasServer) && (
+        <MenuItem
+          run={() => {
+            copy(request.sql ?? new URL(`api/v1/sessions/${session.id}/${request.text}`, document.baseURI).href);
+          }}
+        >
+          Copy the {request.sql === null ? 'request' : 'SQL'}
+        </MenuItem>
+      )}
+      {request.sql !== null && store.has('sql') && (
         <MenuItem
           run={() => {
             store.navigation.setSearch('sql', request.sql ?? '');

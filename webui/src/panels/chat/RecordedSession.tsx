@@ -86,7 +86,7 @@ function Head({ store, session }: { store: Store; session: Session }) {
         {reused_tokens > 0 && (
           <span>
             {formatCount(reused_tokens)} reused
-            {reused_from !== null && (
+            {reused_from !== null && store.hasServer && (
               <>
                 {' from '}
                 <button

@@ -4,11 +4,11 @@ import type { Gutter } from '../../grid/column';
 import type { Store } from '../../state/store';
 
 // `outputOf`: the name of the output of a row's op; null: it computes nothing. `version` changes with
-// the marks.
+// the marks. Null: nothing can be stopped.
 export function useGutter<Row>(
   store: Store,
   outputOf: (row: Row) => string | null,
-): { readonly gutter: Gutter<Row>; readonly version: number } {
+): { readonly gutter: Gutter<Row> | null; readonly version: number } {
   const { debug } = store;
   const marks = debug.marks.value;
   const seen = useRef({ marks, version: 0 });
@@ -27,5 +27,5 @@ export function useGutter<Row>(
     }),
     [debug],
   );
-  return { gutter, version: seen.current.version };
+  return { gutter: store.has('debug') ? gutter : null, version: seen.current.version };
 }

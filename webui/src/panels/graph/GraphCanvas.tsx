@@ -1,11 +1,12 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { plural } from '../../format';
-import { LayoutCache, type LayoutWorker } from '../../graph/layout_cache';
+import { LayoutCache } from '../../graph/layout_cache';
 import { HEAT_NAMES, type GraphOptions } from '../../graph/graph_options';
 import { countsOf, laidOut, layoutGraphOf, type Scene } from '../../graph/scene';
 import type { Resource } from '../../state/resource';
 import { usePart } from '../../ui/hooks';
+import { startLayoutWorker } from '../../workers/start_layout_worker';
 import { ZoomButtons } from '../../ui/ZoomButtons';
 import type { SessionProps } from '../panel';
 import { GraphChart } from './graph_chart';
@@ -15,10 +16,7 @@ import { setGraph } from './set_graph';
 import { listenToGraph } from './graph_input';
 import { AccessibleNodeList } from './AccessibleNodeList';
 
-const layouts = new LayoutCache(
-  (): LayoutWorker =>
-    new Worker(new URL('../../workers/layout.worker.ts', import.meta.url), { type: 'module' }),
-);
+const layouts = new LayoutCache(startLayoutWorker);
 
 interface Props extends SessionProps {
   readonly scene: Scene;

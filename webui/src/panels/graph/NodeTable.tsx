@@ -55,7 +55,7 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
         rows={rows}
         sort={sort}
         active={active < 0 ? null : active}
-        gutter={gutter}
+        {...(gutter && { gutter })}
         version={version}
         onSort={(key) => {
           navigation.setSort(panel, sortText(nextSort(sort, key, ['time', 'size'])));

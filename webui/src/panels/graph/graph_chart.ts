@@ -238,8 +238,8 @@ export class GraphChart implements Viewport {
   toggleBreakpoint(item: number | null): void {
     const chosen = item === null ? undefined : this.drawn.peek()?.scene.items[item];
     const output = chosen ? outputOf(chosen) : null;
-    if (output === null) return;
     const { store, announcement } = this.parts;
+    if (output === null || !store.has('debug')) return;
     store.debug.toggleAt(output);
     announcement.value = `Breakpoint at ${output} ${store.debug.breakpointOf(output) === null ? 'removed' : 'set'}`;
   }

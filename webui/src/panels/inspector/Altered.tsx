@@ -39,7 +39,7 @@ export function Altered({ store, session }: { store: Store; session: OpenSession
         ))}
         {changes.length > MAX_LISTED && <li class="dim">and {changes.length - MAX_LISTED} more</li>}
       </ul>
-      {!session.active.value && (
+      {store.has('compare') && !session.active.value && (
         <button
           type="button"
           class="small"

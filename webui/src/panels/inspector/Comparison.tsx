@@ -66,7 +66,7 @@ export function Comparison(props: Props) {
           />
         )}
       </h3>
-      {compared && (
+      {compared && store.has('compare') && (
         <button
           type="button"
           class="link"

@@ -60,7 +60,7 @@ export function OpDetails({
       session={session}
       what={inspectOp(op, graph.value, rows, byIndex)}
     >
-      <BreakHere store={store} session={session} selection={selection} />
+      {store.has('debug') && <BreakHere store={store} session={session} selection={selection} />}
       {accesses.error && <Failed what="The accesses cannot be shown." error={accesses.error} />}
       {rows && <Accesses store={store} rows={rows} />}
     </InspectionView>

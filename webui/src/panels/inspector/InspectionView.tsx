@@ -136,7 +136,7 @@ function Actions({ store, session, what }: DetailsProps & { what: Inspection }) 
   const choices: readonly (readonly [string, () => string])[] = [
     ['Text', () => inspectionText(what)],
     ['JSON', () => inspectionJson(what)],
-    ...COPY_KINDS.map(
+    ...COPY_KINDS.filter((kind) => kind !== 'REST' || store.hasServer).map(
       (kind) =>
         [kind, () => reproductionText(kind, what.copy, session.id, document.baseURI)] as const,
     ),

@@ -56,9 +56,11 @@ function SessionDetails({ store, session }: DetailsProps) {
         session={session}
         what={inspectSession(info.value, session.data)}
       >
-        <section class="links comparison" aria-label="Comparison with a session">
-          <SessionChoice store={store} session={session} />
-        </section>
+        {store.has('compare') && (
+          <section class="links comparison" aria-label="Comparison with a session">
+            <SessionChoice store={store} session={session} />
+          </section>
+        )}
       </InspectionView>
     );
   return info.is === 'loading' && !session.active.value ? (

@@ -157,6 +157,13 @@ function Sentence({ store, session, line }: { store: Store; session: OpenSession
   useEffect(() => {
     if (isCurrent) button.current?.scrollIntoView({ block: 'nearest' });
   }, [isCurrent]);
+  // The panel with the evidence needs a server.
+  if (!store.has(evidence.panel))
+    return (
+      <p class="sentence" data-topic={line.topic} title={hint}>
+        {text}
+      </p>
+    );
   return (
     <button
       ref={button}

@@ -9,8 +9,8 @@ import type { SumQuery } from '../../state/view/sum_query';
 import type { ComparedValue } from './compare';
 import { median } from './place';
 
-const MAX_STEPS = 1024; // beyond: means of consecutive steps
-const MAX_ROWS = 1024;
+export const MAX_STEPS = 1024; // beyond: means of consecutive steps
+export const MAX_ROWS = 1024;
 
 // By layer. `api` may read another session than the open one.
 export async function generatedMedians(

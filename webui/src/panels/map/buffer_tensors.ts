@@ -31,7 +31,7 @@ export const bufferTensorsOf = perSession((session) => {
   });
 });
 
-const bufferSql = (step: number): string =>
+export const bufferSql = (step: number): string =>
   `SELECT tensor_name, min(tensor_ptr), max(tensor_ptr + tensor_bytes), min(memory_source)
    FROM access
    WHERE step = ${step} AND memory_source IN ('kv', 'repacked', 'compute', 'input') GROUP BY tensor_name`;

@@ -91,7 +91,7 @@ export function OpTable(props: TableProps) {
           rows={rows}
           sort={sort}
           active={active < 0 ? null : active}
-          gutter={gutter}
+          {...(gutter && { gutter })}
           version={version}
           revealActive={!session.active.value || isStopped}
           onSort={(key) => {

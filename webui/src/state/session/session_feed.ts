@@ -8,9 +8,9 @@ import { Pacer } from './pacer';
 import { TraceData } from './trace_data';
 
 const PULL_INTERVAL_MS = 500; // minimum interval between requests for missing data
-const TOKENS_PAGE = 1000;
-const LAST_STEPS = 4000; // all steps of most sessions, in one request
-const STEPS_PAGE = 10_000;
+export const TOKENS_PAGE = 1000;
+export const LAST_STEPS = 4000; // all steps of most sessions, in one request
+export const STEPS_PAGE = 10_000;
 
 const partOf = ({ from, to }: { readonly from: number; readonly to: number }): StepPart => ({
   from,

@@ -50,7 +50,7 @@ export function mapPanel(fixture: PageFixture): MapPanel {
   };
 }
 
-async function settled(pixels: () => Promise<number>): Promise<number> {
+export async function settled(pixels: () => Promise<number>): Promise<number> {
   let last = -1;
   await expect
     .poll(

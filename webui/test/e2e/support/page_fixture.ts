@@ -406,13 +406,7 @@ export class PageFixture {
 
   // A checksum of the pixels of a canvas and of its position; 0: nothing is painted.
   pixels(selector: string): Promise<number> {
-    return this.page.locator(selector).evaluate((canvas) => {
-      if (!(canvas instanceof HTMLCanvasElement)) return 0;
-      const box = canvas.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data;
-      const sum = box?.reduce((all, value, i) => (all * 31 + value * (i % 7)) % 1_000_003, 0) ?? 0;
-      const { e: left, f: top } = new DOMMatrix(getComputedStyle(canvas).transform);
-      return sum === 0 ? 0 : sum + left * 1e7 + top * 1e12;
-    });
+    return sumOfCanvas(this.page, selector);
   }
 
   // A colour of the theme, as "red,green,blue".
@@ -438,4 +432,15 @@ export class PageFixture {
       ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`,
     );
   }
+}
+
+// A checksum of the pixels of a canvas and its place; 0: it is empty.
+export function sumOfCanvas(page: Page, selector: string): Promise<number> {
+  return page.locator(selector).evaluate((canvas) => {
+    if (!(canvas instanceof HTMLCanvasElement)) return 0;
+    const box = canvas.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data;
+    const sum = box?.reduce((all, value, i) => (all * 31 + value * (i % 7)) % 1_000_003, 0) ?? 0;
+    const { e: left, f: top } = new DOMMatrix(getComputedStyle(canvas).transform);
+    return sum === 0 ? 0 : sum + left * 1e7 + top * 1e12;
+  });
 }
