@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import type { Api } from '../../src/net/api';
 import type { ApiError } from '../../src/net/call';
 import type { Browser } from '../../src/state/view/navigation';
-import { Store } from '../../src/state/store';
+import { Store, type StoreParts } from '../../src/state/store';
 import { err, ok } from '../../src/result';
 
 export const OFFLINE: ApiError = { kind: 'offline', detail: 'The server does not respond.' };
@@ -91,13 +91,16 @@ export const PANELS = new Set([
   'debug',
 ]);
 
-export function fakeStore(part: Partial<Api>, browser = new FakeBrowser()): Store {
+export function fakeStore(
+  part: Partial<Api>,
+  browser = new FakeBrowser(),
+  of: Pick<StoreParts, 'held' | 'panels'> = { held: null, panels: PANELS },
+): Store {
   return new Store({
-    held: null,
+    ...of,
     api: fakeApi(part),
     waiting: signal(0),
     browser,
-    panels: PANELS,
     local: new FakeStorage(),
     tab: new FakeStorage(),
     systemTheme: signal('dark'),

@@ -3,6 +3,7 @@ import { commandFor, keyCaps, matches, type KeyPress } from '../../../src/comman
 import { fuzzy, rank } from '../../../src/commands/fuzzy';
 import { commandsOf } from '../../../src/commands/table';
 import { PANELS as TABLE } from '../../../src/panels/all_panels';
+import { panelsOf } from '../../../src/state/view/layout';
 import { fakeStore } from '../fakes';
 
 const press = (key: string, part: Partial<KeyPress> = {}): KeyPress => ({
@@ -36,6 +37,28 @@ describe('keys', () => {
     expect(keyCaps('Ctrl+Shift+P')).toEqual(['Ctrl', 'Shift', 'P']);
     expect(keyCaps('Escape')).toEqual(['Esc']);
     expect(keyCaps('+')).toEqual(['+']);
+  });
+});
+
+describe('a file without a server', () => {
+  const inFile = TABLE.filter(({ server }) => server !== true);
+  const panels = new Set(inFile.map(({ id }) => id));
+  const store = fakeStore({}, undefined, { held: 'a', panels });
+  const ids = commandsOf(store, inFile).map(({ id }) => id);
+
+  it('has no command that needs one', () => {
+    const needing = ['send', 'stop', 'write', 'upload', 'delete', 'download', 'export-csv', 'report-html', 'api', 'tour', 'show-sql', 'compare-steps', 'view-compare-steps', 'ask-memory', 'breakpoint']; // prettier-ignore
+    expect(ids.filter((id) => needing.includes(id))).toEqual([]);
+    expect(ids).toEqual(expect.arrayContaining(['play', 'step-after', 'show-map', 'ask-layer']));
+  });
+
+  it('has its session in the view, whatever a link says, and only panels that are there', () => {
+    store.start(null);
+    expect(store.navigation.view.value.session).toBe('a');
+    expect(store.open.value?.id).toBe('a');
+    store.navigation.toSession('another');
+    expect(store.open.value?.id).toBe('a');
+    expect(panelsOf(store.layout.value).every((panel) => panels.has(panel))).toBe(true);
   });
 });
 
