@@ -4,12 +4,16 @@
 // Passes:
 //   1. ranks: a node is one rank below the lowest node that it reads. Sources (weights, the cache,
 //      inputs) and views of them are moved down to the rank above their first reader;
-//   2. bends: an edge over several ranks gets a bend point in each rank between;
-//   3. order within the ranks: barycentre sweeps down and up; the order with the fewest crossings
+//   2. folds: ranks are divided into columns side by side, so that the graph is about as wide as its
+//      panel. A column begins where few edges cross;
+//   3. bends: an edge over several ranks gets a bend point in each rank between;
+//   4. order within the ranks: barycentre sweeps down and up; the order with the fewest crossings
 //      is kept;
-//   4. coordinates: sweeps that move each item towards the mean of its neighbours, without
+//   5. coordinates: sweeps that move each item towards the mean of its neighbours, without
 //      changing the order and without overlap;
-//   5. paths of the edges through their bend points.
+//   6. paths of the edges through their bend points. Between two columns they are wires: below the
+//      column, up beside it, and down into the next one.
+// Passes 2 to 6 run for each number of columns; the layout that is the largest in its panel is kept.
 
 export interface LayoutNode {
   readonly w: number;
@@ -21,6 +25,7 @@ export interface LayoutNode {
 export interface LayoutGraph {
   readonly nodes: readonly LayoutNode[];
   readonly edges: readonly (readonly [from: number, to: number])[]; // acyclic
+  readonly aspect?: number; // width by height of the panel; without it: one column
 }
 
 export interface Layout {
@@ -32,9 +37,12 @@ export interface Layout {
   readonly paths: readonly Float64Array[];
 }
 
-const GAP_X = 18;
-const GAP_Y = 34;
-const BEND_W = 6;
+const GAP_X = 8;
+const GAP_Y = 11;
+const BEND_W = 3;
+const WIRE = 5; // distance of wires
+const ARROW = 9; // above a column, for the ends of its wires
+const MAX_COLUMNS = 8;
 const BEND_WEIGHT = 6;
 const ORDER_SWEEPS = 4;
 const PLACE_SWEEPS = 6;
@@ -42,7 +50,21 @@ const PLACE_SWEEPS = 6;
 export function layoutGraph(graph: LayoutGraph): Layout {
   const links = linksOf(graph);
   const ranks = ranksOf(graph, links);
-  const ranked = insertBends(graph, ranks);
+  let best = folded(graph, ranks, 1);
+  const { aspect } = graph;
+  if (aspect === undefined) return best;
+  // Half as large is twice as readable.
+  const extent = ({ width, height }: Layout): number => Math.max(width / aspect, height);
+  for (let columns = 2; columns <= MAX_COLUMNS && best.height > best.width / aspect; columns += 1) {
+    const next = folded(graph, ranks, columns);
+    if (extent(next) < extent(best)) best = next;
+  }
+  return best;
+}
+
+function folded(graph: LayoutGraph, ranks: Int32Array, columns: number): Layout {
+  const folds = foldsOf(graph, ranks, columns);
+  const ranked = insertBends(graph, ranks, folds);
   orderRanks(ranked);
   const centre = placeRanks(ranked);
   return finish(graph, ranked, centre);
@@ -95,9 +117,30 @@ function ranksOf({ nodes }: LayoutGraph, { reads, readers, order }: Links): Int3
   return ranks.map((rank) => rank - first);
 }
 
-// ---- 2. Bends -------------------------------------------------------------------
+// ---- 2. Folds -------------------------------------------------------------------
 
-// The graph after pass 2. Items are the nodes, then the bends. Each link connects adjacent ranks.
+// The first ranks of the columns after the first one: near to equal parts, where few edges cross.
+function foldsOf({ edges }: LayoutGraph, rankOf: Int32Array, columns: number): ReadonlySet<number> {
+  const ranks = rankOf.reduce((most, rank) => Math.max(most, rank), -1) + 1;
+  const crossing = new Int32Array(ranks + 1);
+  for (const [from, to] of edges)
+    for (let rank = (rankOf[from] ?? 0) + 1; rank <= (rankOf[to] ?? 0); rank += 1)
+      crossing[rank] = (crossing[rank] ?? 0) + 1;
+  const folds = new Set<number>();
+  for (let column = 1; column < columns; column += 1) {
+    const middle = Math.round((column * ranks) / columns);
+    const near = [middle, middle + 1, middle - 1].filter((rank) => rank > 0 && rank < ranks);
+    const cost = (rank: number): number => crossing[rank] ?? 0;
+    if (near.length > 0)
+      folds.add(near.reduce((best, one) => (cost(one) < cost(best) ? one : best)));
+  }
+  return folds;
+}
+
+// ---- 3. Bends -------------------------------------------------------------------
+
+// The graph after pass 3. Items are the nodes, then the bends. Each link connects adjacent ranks of a
+// column.
 interface RankedGraph {
   readonly nodes: number; // number of nodes
   readonly width: number[]; // by item
@@ -106,9 +149,14 @@ interface RankedGraph {
   readonly ranks: number[][]; // items from left to right
   readonly at: number[]; // by item: index in its rank
   readonly chains: readonly (readonly number[])[]; // by edge: its items, ends included
+  readonly folds: ReadonlySet<number>; // first ranks of the columns after the first one
 }
 
-function insertBends({ nodes, edges }: LayoutGraph, rankOf: Int32Array): RankedGraph {
+function insertBends(
+  { nodes, edges }: LayoutGraph,
+  rankOf: Int32Array,
+  folds: ReadonlySet<number>,
+): RankedGraph {
   const width = nodes.map(({ w }) => w);
   const above: number[][] = nodes.map(() => []);
   const below: number[][] = nodes.map(() => []);
@@ -131,6 +179,7 @@ function insertBends({ nodes, edges }: LayoutGraph, rankOf: Int32Array): RankedG
     chain.push(to);
     for (let i = 1; i < chain.length; i += 1) {
       const [upper = 0, lower = 0] = [chain[i - 1], chain[i]];
+      if (folds.has((rankOf[from] ?? 0) + i)) continue; // a wire
       below[upper]?.push(lower);
       above[lower]?.push(upper);
     }
@@ -145,10 +194,11 @@ function insertBends({ nodes, edges }: LayoutGraph, rankOf: Int32Array): RankedG
     ranks: filled,
     at: new Array<number>(width.length).fill(0),
     chains,
+    folds,
   };
 }
 
-// ---- 3. Order -------------------------------------------------------------------
+// ---- 4. Order -------------------------------------------------------------------
 
 function orderRanks(ranked: RankedGraph): void {
   updateIndices(ranked);
@@ -222,14 +272,20 @@ function sumTo(tree: Int32Array, end: number): number {
   return sum;
 }
 
-// ---- 4. Coordinates -------------------------------------------------------------
+// ---- 5. Coordinates -------------------------------------------------------------
 
 // Returns the centre x of each item.
 function placeRanks(ranked: RankedGraph): Float64Array {
   const centre = new Float64Array(ranked.width.length);
+  const room: number[] = []; // by rank: the width of its column, which is that of its widest rank
+  let first = 0;
+  ranked.ranks.forEach((rank, i) => {
+    if (ranked.folds.has(i)) first = i;
+    room[i] = Math.max(room[first] ?? 0, widthOf(ranked, rank));
+    room.fill(room[i], first, i);
+  });
   for (const rank of ranked.ranks) {
-    const whole = rank.reduce((sum, item) => sum + (ranked.width[item] ?? 0) + GAP_X, -GAP_X);
-    let x = -whole / 2;
+    let x = -widthOf(ranked, rank) / 2;
     for (const item of rank) {
       const w = ranked.width[item] ?? 0;
       centre[item] = x + w / 2;
@@ -238,17 +294,22 @@ function placeRanks(ranked: RankedGraph): Float64Array {
   }
   for (let sweep = 0; sweep < PLACE_SWEEPS; sweep += 1) {
     const down = sweep % 2 === 0;
-    const ranks = down ? ranked.ranks : ranked.ranks.toReversed();
-    for (const rank of ranks) placeRank(ranked, rank, centre, down);
+    const ranks = [...ranked.ranks.entries()];
+    for (const [i, rank] of down ? ranks : ranks.toReversed())
+      placeRank(ranked, rank, room[i] ?? 0, centre, down);
   }
   return centre;
 }
 
-// Places the items as close as possible (least squares) to their wanted x while keeping the order
-// and the minimum gaps: items that would overlap are merged into one block.
+const widthOf = ({ width }: RankedGraph, rank: readonly number[]): number =>
+  rank.reduce((sum, item) => sum + (width[item] ?? 0) + GAP_X, -GAP_X);
+
+// Places the items as close as possible (least squares) to their wanted x while keeping the order,
+// the minimum gaps and the width of the column: items that would overlap are merged into one block.
 function placeRank(
   ranked: RankedGraph,
   rank: readonly number[],
+  room: number,
   centre: Float64Array,
   down: boolean,
 ): void {
@@ -280,11 +341,12 @@ function placeRank(
     }
     blocks.push(block);
   });
+  const least = ((ranked.width[rank[0] ?? 0] ?? 0) - room) / 2;
+  const most = least + room - widthOf(ranked, rank);
   let i = 0;
   for (const { sum, weight, items } of blocks) {
-    for (let end = i + items; i < end; i += 1) {
-      centre[rank[i] ?? 0] = sum / weight + (offset[i] ?? 0);
-    }
+    const start = Math.max(least, Math.min(most, sum / weight));
+    for (let end = i + items; i < end; i += 1) centre[rank[i] ?? 0] = start + (offset[i] ?? 0);
   }
 }
 
@@ -306,52 +368,114 @@ function wantedPlace(
   return { place: sum / near.length, weight: bend ? BEND_WEIGHT : near.length };
 }
 
-// ---- 5. Paths -------------------------------------------------------------------
+// ---- 6. Paths -------------------------------------------------------------------
 
 function finish({ nodes, edges }: LayoutGraph, ranked: RankedGraph, centre: Float64Array): Layout {
-  const top: number[] = [];
-  const rankHeight: number[] = [];
-  let height = 0;
-  for (const rank of ranked.ranks) {
-    const maxHeight = rank.reduce((h, item) => Math.max(h, nodes[item]?.h ?? 0), 0);
-    top.push(height);
-    rankHeight.push(maxHeight);
-    height += maxHeight + GAP_Y;
-  }
-  height = Math.max(0, height - GAP_Y);
-  let left = Infinity;
-  let right = -Infinity;
-  centre.forEach((x, item) => {
-    left = Math.min(left, x - (ranked.width[item] ?? 0) / 2);
-    right = Math.max(right, x + (ranked.width[item] ?? 0) / 2);
-  });
-  const shift = Number.isFinite(left) ? -left : 0;
   const rankOf = new Int32Array(ranked.width.length);
   ranked.ranks.forEach((rank, i) => {
     for (const item of rank) rankOf[item] = i;
   });
-  const middle = (item: number): number => (centre[item] ?? 0) + shift;
+  const columns = columnsOf(nodes, ranked, centre, rankOf);
+  const placed = columns.flatMap((column) => column.ranks.map((rank) => ({ ...rank, column })));
+  const rankAt = (item: number) => placed[rankOf[item] ?? 0];
+  const middle = (item: number): number => (centre[item] ?? 0) + (rankAt(item)?.column.shift ?? 0);
   // A node that is lower than its rank is centred vertically.
   const topOf = (node: number): number => {
-    const rank = rankOf[node] ?? 0;
-    return (top[rank] ?? 0) + ((rankHeight[rank] ?? 0) - (nodes[node]?.h ?? 0)) / 2;
+    const rank = rankAt(node);
+    return (rank?.top ?? 0) + ((rank?.height ?? 0) - (nodes[node]?.h ?? 0)) / 2;
   };
   const paths = edges.map(([from, to], edge) => {
     const points: number[] = [middle(from), topOf(from) + (nodes[from]?.h ?? 0)];
-    for (const bend of ranked.chains[edge]?.slice(1, -1) ?? []) {
-      const rank = rankOf[bend] ?? 0;
+    const chain = ranked.chains[edge] ?? [];
+    chain.slice(1).forEach((item, i) => {
+      const x = middle(item);
+      const rank = rankAt(item);
+      if (ranked.folds.has(rankOf[item] ?? 0)) {
+        const wire = rank?.column.wires.get(chain[i] ?? 0)?.get(item);
+        if (wire) points.push(points.at(-2) ?? 0, wire.bottom, wire.x, wire.bottom, wire.x, wire.top, x, wire.top); // prettier-ignore
+      }
       // Two points per bend, so that the edge passes vertically between the nodes of the rank.
-      points.push(middle(bend), top[rank] ?? 0);
-      points.push(middle(bend), (top[rank] ?? 0) + (rankHeight[rank] ?? 0));
-    }
+      if (item !== to) points.push(x, rank?.top ?? 0, x, (rank?.top ?? 0) + (rank?.height ?? 0));
+    });
     points.push(middle(to), topOf(to));
     return Float64Array.from(points);
   });
   return {
-    width: Number.isFinite(left) ? right - left : 0,
-    height,
+    width: columns.at(-1)?.right ?? 0,
+    height: columns.reduce((most, { bottom }) => Math.max(most, bottom), 0),
     x: Float64Array.from(nodes, ({ w }, node) => middle(node) - w / 2),
     y: Float64Array.from(nodes, (_, node) => topOf(node)),
     paths,
   };
+}
+
+interface Wire {
+  readonly bottom: number; // y below the column before
+  readonly x: number;
+  readonly top: number; // y above the column
+}
+
+interface Column {
+  readonly shift: number; // of x
+  readonly right: number;
+  readonly bottom: number; // with the wires that leave it
+  readonly ranks: readonly { readonly top: number; readonly height: number }[];
+  readonly wires: ReadonlyMap<number, ReadonlyMap<number, Wire>>; // into it, by both ends
+}
+
+function columnsOf(
+  nodes: LayoutGraph['nodes'],
+  ranked: RankedGraph,
+  centre: Float64Array,
+  rankOf: Int32Array,
+): readonly Column[] {
+  const { ranks, folds, chains } = ranked;
+  const starts = [0, ...[...folds].sort((a, b) => a - b)];
+  // By column: the ends of the wires into it, from the rightmost start.
+  const links = starts.map((start, column) =>
+    column === 0
+      ? []
+      : chains
+          .flatMap((chain) => chain.slice(1).map((item, i) => [chain[i] ?? 0, item] as const))
+          .filter(([, item]) => rankOf[item] === start)
+          .sort(([a], [b]) => (centre[b] ?? 0) - (centre[a] ?? 0)),
+  );
+  const made: Column[] = [];
+  starts.forEach((start, column) => {
+    const own = ranks.slice(start, starts[column + 1]);
+    const into = links[column] ?? [];
+    const out = links[column + 1] ?? [];
+    const before = made.at(-1);
+    let left = Infinity;
+    let right = -Infinity;
+    for (const item of own.flat()) {
+      left = Math.min(left, (centre[item] ?? 0) - (ranked.width[item] ?? 0) / 2);
+      right = Math.max(right, (centre[item] ?? 0) + (ranked.width[item] ?? 0) / 2);
+    }
+    const gutter = before ? before.right + GAP_X : 0;
+    const x = before ? gutter + into.length * WIRE + GAP_X : 0;
+    let top = into.length > 0 ? into.length * WIRE + ARROW : 0;
+    const placed = own.map((rank) => {
+      const height = rank.reduce((most, item) => Math.max(most, nodes[item]?.h ?? 0), 0);
+      const at = { top, height };
+      top += height + GAP_Y;
+      return at;
+    });
+    const wires = new Map<number, Map<number, Wire>>();
+    into.forEach(([from, to], i) => {
+      const end = before?.ranks.at(-1);
+      const bottom = (end?.top ?? 0) + (end?.height ?? 0) + (i + 1) * WIRE;
+      const of = wires.get(from) ?? new Map<number, Wire>();
+      of.set(to, { bottom, x: gutter + i * WIRE, top: i * WIRE });
+      wires.set(from, of);
+    });
+    made.push({
+      shift: Number.isFinite(left) ? x - left : 0,
+      right: Number.isFinite(left) ? x + right - left : x,
+      bottom: Math.max(0, top - GAP_Y + out.length * WIRE),
+      ranks: placed,
+      wires,
+    });
+  });
+  return made;
 }

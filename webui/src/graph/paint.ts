@@ -3,7 +3,7 @@
 import { formatNs } from '../format';
 import type { Category } from '../net/types';
 import type { Area } from '../ui/paint_into';
-import type { LaidOutScene, Item, Scene } from './scene';
+import { BRIEF_GAP, TEXT_SIZE, type LaidOutScene, type Item, type Scene } from './scene';
 import type { HeatColour } from './heat';
 import type { Camera } from './view';
 
@@ -65,8 +65,9 @@ export function graphPalette(element: Element): GraphPalette {
 
 type Ctx = CanvasRenderingContext2D;
 
-const MIN_TEXT_SCALE = 0.16; // scale below which text is not drawn
-const MIN_TWO_LINE_SCALE = 0.55;
+const MIN_TEXT_SCALE = 0.35; // scale below which text is not drawn
+const MIN_TWO_LINE_SCALE = 2.2; // from which on an item has room for two lines
+const LARGEST_TEXT = 13; // pixels of the screen
 const LIT = 2; // width of a marked edge
 const DASH = [6, 4];
 
@@ -141,13 +142,13 @@ function paintEdges(
 }
 
 function touches(path: Float64Array, seen: VisibleArea): boolean {
-  let [x0, x1] = [Infinity, -Infinity];
+  let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
   for (let i = 0; i < path.length; i += 2) {
     x0 = Math.min(x0, path[i] ?? 0);
     x1 = Math.max(x1, path[i] ?? 0);
+    y0 = Math.min(y0, path[i + 1] ?? 0);
+    y1 = Math.max(y1, path[i + 1] ?? 0);
   }
-  const ends = [path[1] ?? 0, path[path.length - 1] ?? 0];
-  const [y0, y1] = [Math.min(...ends), Math.max(...ends)];
   return x0 <= seen.x1 && x1 >= seen.x0 && y0 <= seen.y1 && y1 >= seen.y0;
 }
 
@@ -173,11 +174,11 @@ function tracePath(ctx: Ctx, path: Float64Array): void {
 function paintArrow(ctx: Ctx, path: Float64Array, colour: Ctx['strokeStyle']): void {
   const x = path[path.length - 2] ?? 0;
   const y = path[path.length - 1] ?? 0;
-  const back = (path[path.length - 3] ?? 0) > y ? 6 : -6; // an edge upwards ends from below
+  const back = (path[path.length - 3] ?? 0) > y ? 5 : -5; // an edge upwards ends from below
   ctx.fillStyle = colour;
   ctx.beginPath();
-  ctx.moveTo(x - 3.5, y + back);
-  ctx.lineTo(x + 3.5, y + back);
+  ctx.moveTo(x - 3, y + back);
+  ctx.lineTo(x + 3, y + back);
   ctx.lineTo(x, y);
   ctx.fill();
 }
@@ -228,7 +229,7 @@ function paintBreakpoint(
   scale: number,
 ): void {
   ctx.beginPath();
-  ctx.arc(x, y, Math.max(6, 4 / scale), 0, 2 * Math.PI);
+  ctx.arc(x, y, Math.max(3, 4 / scale), 0, 2 * Math.PI);
   ctx.fillStyle = state === 'on' ? palette.breakpoint : palette.panel;
   ctx.fill();
   ctx.strokeStyle = state === 'on' ? palette.panel : palette.breakpoint;
@@ -308,6 +309,8 @@ function edgesOf(
   );
 }
 
+export const RING = 3; // distance of a ring around an item
+
 function ring(
   ctx: Ctx,
   x: number,
@@ -319,8 +322,10 @@ function ring(
 ): void {
   ctx.strokeStyle = colour;
   ctx.lineWidth = line;
-  ctx.strokeRect(x - 4, y - 4, w + 8, h + 8);
+  ctx.strokeRect(x - RING, y - RING, w + 2 * RING, h + 2 * RING);
 }
+
+const BAR = 2;
 
 // A bar along the lower edge: the op's time relative to the layer's longest op.
 function paintTime(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle): void {
@@ -329,7 +334,7 @@ function paintTime(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle):
   ctx.save();
   ctx.clip();
   ctx.fillStyle = look.palette.bar;
-  ctx.fillRect(x, y + item.h - 4, item.w * (time / look.longest), 4);
+  ctx.fillRect(x, y + item.h - BAR, item.w * (time / look.longest), BAR);
   ctx.restore();
 }
 
@@ -342,7 +347,7 @@ export function traceShape(
   w: number,
   h: number,
 ): void {
-  const cut = Math.min(9, h / 2.5);
+  const cut = Math.min(9, h / 3);
   const points: Readonly<Partial<Record<Category, readonly (readonly [number, number])[]>>> = {
     infrastructure: [
       [cut, 0],
@@ -394,40 +399,57 @@ function paintText(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle):
   const heat = marks.heat?.[i] ?? null;
   const text = heat?.text ?? palette.text;
   const dim = heat?.text ?? palette.dim;
-  const room = item.w - 20;
-  ctx.textAlign = 'center';
+  const weight = item.origin === 'computed' ? 600 : 400;
   ctx.textBaseline = 'middle';
-  const middle = x + item.w / 2;
   if (scale < MIN_TWO_LINE_SCALE || item.sub === '') {
-    // Large enough to read, limited by the height of the box.
-    const size = Math.min(Math.max(11, 8.5 / scale), item.h * 0.62);
-    ctx.font = `${item.origin === 'computed' ? 600 : 400} ${size}px ${palette.sans}`;
-    ctx.fillStyle = text;
-    ctx.fillText(shortened(ctx, item.title, item.w - 10), middle, y + item.h / 2);
+    const size = Math.min(TEXT_SIZE, LARGEST_TEXT / scale);
+    const fonts = [`${weight} ${size}px ${palette.sans}`, `400 ${size}px ${palette.sans}`] as const;
+    paintLine(ctx, item, { x, y: y + item.h / 2, fonts, colours: [text, dim] });
     return;
   }
+  const size = LARGEST_TEXT / scale;
+  const [left, right, line] = [x + size / 2, x + item.w - size / 2, item.h / 4];
   const time = marks.times[i] ?? 0;
   const when = time > 0 ? formatNs(time) : '';
-  ctx.font = `${item.origin === 'computed' ? 600 : 500} 11.5px ${palette.sans}`;
-  ctx.fillStyle = text;
-  const title = shortened(ctx, item.title, when === '' ? room : room - 48);
-  if (when === '') ctx.fillText(title, middle, y + 12.5);
-  else {
-    ctx.textAlign = 'left';
-    ctx.fillText(title, x + 10, y + 12.5);
-    ctx.textAlign = 'right';
-    ctx.font = `10.5px ${palette.sans}`;
-    ctx.fillStyle = dim;
-    ctx.fillText(when, x + item.w - 10, y + 12.5);
-    ctx.textAlign = 'center';
-  }
-  ctx.font = `10.5px ${palette.mono}`;
+  ctx.font = `400 ${0.9 * size}px ${palette.sans}`;
   ctx.fillStyle = dim;
-  if (when === '') ctx.fillText(shortened(ctx, item.sub, room), middle, y + 26);
-  else {
-    ctx.textAlign = 'left';
-    ctx.fillText(shortened(ctx, item.sub, room), x + 10, y + 26);
-  }
+  ctx.textAlign = 'right';
+  ctx.fillText(when, right, y + line);
+  const room = right - left - (when === '' ? 0 : widthOf(ctx, when) + size / 2);
+  ctx.textAlign = 'left';
+  ctx.font = `400 ${0.85 * size}px ${palette.mono}`;
+  ctx.fillText(shortened(ctx, item.sub, right - left), left, y + item.h - line);
+  ctx.font = `${weight} ${size}px ${palette.sans}`;
+  ctx.fillStyle = text;
+  ctx.fillText(shortened(ctx, item.title, room), left, y + line);
+}
+
+// Title and brief, in the middle of the item.
+function paintLine(
+  ctx: Ctx,
+  item: Item,
+  line: {
+    readonly x: number;
+    readonly y: number; // middle
+    readonly fonts: readonly [title: string, brief: string];
+    readonly colours: readonly [title: string, brief: string];
+  },
+): void {
+  const room = item.w - 6;
+  ctx.textAlign = 'left';
+  ctx.font = line.fonts[1];
+  const briefWidth = item.brief === '' ? 0 : BRIEF_GAP + widthOf(ctx, item.brief);
+  ctx.font = line.fonts[0];
+  const title = shortened(ctx, item.title, room);
+  const titleWidth = widthOf(ctx, title);
+  const hasBrief = titleWidth + briefWidth <= room;
+  const start = line.x + (item.w - titleWidth - (hasBrief ? briefWidth : 0)) / 2;
+  ctx.fillStyle = line.colours[0];
+  ctx.fillText(title, start, line.y);
+  if (!hasBrief || briefWidth === 0) return;
+  ctx.font = line.fonts[1];
+  ctx.fillStyle = line.colours[1];
+  ctx.fillText(item.brief, start + titleWidth + BRIEF_GAP, line.y);
 }
 
 const widths = new Map<string, number>();

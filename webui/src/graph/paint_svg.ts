@@ -1,7 +1,7 @@
 // The graph as an SVG file: the same shapes, texts and colours as on the canvas. Pure functions.
 import { formatNs } from '../format';
-import type { GraphMarks, GraphPalette } from './paint';
-import type { LaidOutScene } from './scene';
+import { RING, type GraphMarks, type GraphPalette } from './paint';
+import { BRIEF_GAP, TEXT_SIZE, type Item, type LaidOutScene } from './scene';
 
 const MARGIN = 16;
 
@@ -31,16 +31,12 @@ export function graphSvg(
     const fill = heat?.fill ?? (item.origin === 'computed' ? palette.back[category] : palette.panel); // prettier-ignore
     const [x, y] = [layout.x[i] ?? 0, layout.y[i] ?? 0];
     const time = marks.times[i] ?? 0;
-    const middle = x + item.w / 2;
-    const words = [
-      text(middle, y + (item.sub === '' ? item.h / 2 + 4 : 15), item.title, heat?.text ?? palette.text, 11.5, item.w), // prettier-ignore
-      ...(item.sub === '' ? [] : [text(middle, y + 29, item.sub, heat?.text ?? palette.dim, 10, item.w)]), // prettier-ignore
-    ];
+    const colours = heat ? [heat.text, heat.text] : [palette.text, palette.dim];
     const hint = `${item.title} ${item.node.name}${time > 0 ? `, ${formatNs(time)}` : ''}`;
     const selected = marks.selected.has(i)
-      ? `<rect x="${round(x - 4)}" y="${round(y - 4)}" width="${item.w + 8}" height="${item.h + 8}" fill="none" stroke="${palette.accent}" stroke-width="2.5"/>`
+      ? `<rect x="${round(x - RING)}" y="${round(y - RING)}" width="${item.w + 2 * RING}" height="${item.h + 2 * RING}" fill="none" stroke="${palette.accent}" stroke-width="2.5"/>`
       : '';
-    return `<g><title>${escaped(hint)}</title><rect x="${round(x)}" y="${round(y)}" width="${item.w}" height="${item.h}" rx="4" fill="${fill}" stroke="${palette.line[category]}" stroke-width="${item.origin === 'computed' ? 1.6 : 1}"/>${words.join('')}${selected}</g>`;
+    return `<g><title>${escaped(hint)}</title><rect x="${round(x)}" y="${round(y)}" width="${item.w}" height="${item.h}" rx="4" fill="${fill}" stroke="${palette.line[category]}" stroke-width="${item.origin === 'computed' ? 1.6 : 1}"/>${textOf(item, x, y, colours)}${selected}</g>`;
   });
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="${-MARGIN} ${-MARGIN} ${w} ${h}" font-family="${escaped(palette.sans)}">`,
@@ -70,18 +66,17 @@ function pathData(path: Float64Array): string {
   return parts.join('');
 }
 
-// Text that is as wide as the box at most.
-function text(
+// Title and brief. An item is as wide as they are.
+function textOf(
+  item: Item,
   x: number,
   y: number,
-  words: string,
-  fill: string,
-  size: number,
-  room: number,
+  [text = '', dim = '']: readonly string[],
 ): string {
-  const most = Math.max(3, Math.floor((room - 12) / (size * 0.56)));
-  const shown = words.length > most ? `${words.slice(0, most - 1)}…` : words;
-  return `<text x="${round(x)}" y="${round(y)}" font-size="${size}" text-anchor="middle" fill="${fill}">${escaped(shown)}</text>`;
+  const { title, brief, origin } = item;
+  const bold = origin === 'computed' ? ' font-weight="600"' : '';
+  const rest = brief === '' ? '' : `<tspan dx="${BRIEF_GAP}" font-weight="400" fill="${dim}">${escaped(brief)}</tspan>`; // prettier-ignore
+  return `<text x="${round(x + item.w / 2)}" y="${round(y + item.h / 2 + 0.36 * TEXT_SIZE)}" font-size="${TEXT_SIZE}"${bold} text-anchor="middle" fill="${text}">${escaped(title)}${rest}</text>`;
 }
 
 const round = (n: number): number => Math.round(n * 10) / 10;

@@ -22,7 +22,8 @@ export interface Item {
   readonly origin: NodeOrigin;
   readonly group: Group | null; // a box of the whole model
   readonly title: string;
-  readonly sub: string; // second line; empty: none
+  readonly brief: string; // after the title, where there is room for one line; may be empty
+  readonly sub: string; // below the title, where there is room for two lines; may be empty
   readonly w: number;
   readonly h: number;
 }
@@ -47,10 +48,28 @@ export interface LaidOutScene {
   readonly layout: Layout;
 }
 
-const BOX = { w: 146, h: 38 };
-// With room for the whole name of the op beside its time.
-const widthOf = (op: string): number => Math.max(BOX.w, Math.ceil(op.length * 8.2) + 68);
-const LINE = { w: 118, h: 22 };
+// Text of the items at scale 1.
+export const TEXT_SIZE = 10;
+const LINE = 14; // height of an item
+const PADDING = 12;
+// Widths in a wide font of the system at TEXT_SIZE, so that no name is cut.
+const LETTER = 5.8;
+const CAPITAL_MORE = 2.2;
+const WIDE_MORE = 3.5; // of m and w
+export const BRIEF_GAP = 5;
+
+const countOf = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
+const widthOf = (text: string): number =>
+  LETTER * text.length +
+  CAPITAL_MORE * countOf(text, /[A-Z×]/g) +
+  WIDE_MORE * countOf(text, /[mw]/gi);
+
+// An item as large as its one line.
+type Sized = Pick<Item, 'w' | 'h'>;
+const sizeOf = (title: string, brief: string): Sized => ({
+  w: Math.ceil(PADDING + widthOf(title) + (brief === '' ? 0 : BRIEF_GAP + widthOf(brief))),
+  h: LINE,
+});
 
 // `whole`: the boxes of the whole model.
 export function sceneOf(graph: Scene['graph'], whole: WholeGraph | null = null): Scene {
@@ -89,40 +108,34 @@ export function sceneOf(graph: Scene['graph'], whole: WholeGraph | null = null):
 }
 
 function itemOf(node: GraphNode, layer: number, stub: boolean, group: Group | null): Item {
-  if (group) return groupItem(node, stub, group);
+  const texts = group ? textsOfGroup(node, group) : textsOf(node, layer, stub);
+  return { node, stub, group, ...texts, ...sizeOf(texts.title, texts.brief) };
+}
+
+type Texts = Pick<Item, 'origin' | 'title' | 'brief' | 'sub'>;
+
+function textsOf(node: GraphNode, layer: number, stub: boolean): Texts {
   const origin = node.node === null ? 'external' : node.executed_op === null ? 'view' : 'computed';
   const name = shortName(node, layer);
-  if (stub) return { node, stub, origin, group, title: node.label || name, sub: '', ...LINE };
   const shape = formatShape(node.shape);
+  const op = node.op ?? '';
   switch (origin) {
     case 'computed':
-      return { node, stub, origin, group, title: node.op ?? '', sub: `${name}  ${shape}`, w: widthOf(node.op ?? ''), h: BOX.h }; // prettier-ignore
+      return { origin, title: op, brief: name, sub: `${name}  ${shape}` };
     case 'view':
-      return { node, stub, origin, group, title: `${node.op ?? ''} ${shape}`, sub: '', ...LINE };
+      return { origin, title: op, brief: '', sub: `${name}  ${shape}` };
     case 'external':
-      return {
-        node,
-        stub,
-        origin,
-        group,
-        title: node.label || name,
-        sub: `${node.type}  ${shape}`,
-        ...BOX,
-      };
+      return { origin, title: node.label || name, brief: '', sub: stub ? '' : `${node.type}  ${shape}` }; // prettier-ignore
   }
 }
 
-function groupItem(node: GraphNode, stub: boolean, group: Group): Item {
-  const { ops, tensors, weightBytes } = group;
+function textsOfGroup(node: GraphNode, { ops, tensors, weightBytes }: Group): Texts {
   const what = ops.length > 0 ? plural(ops.length, 'op') : plural(tensors, 'tensor');
   return {
-    node,
-    stub,
     origin: ops.length > 0 ? 'computed' : 'external',
-    group,
     title: node.name,
-    sub: stub ? '' : weightBytes > 0 ? `${what}, ${formatBytes(weightBytes)}` : what,
-    ...(stub ? LINE : BOX),
+    brief: what,
+    sub: weightBytes > 0 ? `${what}, ${formatBytes(weightBytes)}` : what,
   };
 }
 
@@ -136,18 +149,25 @@ export function laidOut(scene: Scene, layout: Layout): LaidOutScene {
   return { scene, layout: { ...layout, paths } };
 }
 
-// The name without the layer number, and without ".weight". Nodes of another layer keep their
-// number.
+// The name without the layer number, and without ".weight" and "(view)", which the op says. Nodes of
+// another layer keep their number.
 export function shortName({ name, layer }: GraphNode, shown: number): string {
   if (layer !== shown) return name.replace(/\.weight$/, '');
   return name
     .replace(/^blk\.\d+\./, '')
     .replace(/\.weight$/, '')
-    .replace(/-\d+(?=$| )/, '');
+    .replace(/-\d+(?=$| )/, '')
+    .replace(/_l\d+(?=$| )/, '')
+    .replace(/ \(view\)$/, '');
 }
+
+// Width by height of the graph in the default arrangement of the panels. A constant: where a node is
+// must not depend on the window, or a link would show another part.
+const ASPECT = 2.4;
 
 export function layoutGraphOf({ items, edges }: Scene): LayoutGraph {
   return {
+    aspect: ASPECT,
     nodes: items.map(({ w, h, origin }) => ({ w, h, canSink: origin !== 'computed' })),
     edges: edges.map(({ from, to, back }) =>
       back ? ([to, from] as const) : ([from, to] as const),

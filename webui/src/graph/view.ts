@@ -15,10 +15,11 @@ export interface Camera {
   readonly top: number;
 }
 
-const MARGIN = 16;
-const READABLE_SCALE = 0.72; // minimum scale for readable text
+const MARGIN = 6;
+const READABLE_SCALE = 1; // minimum scale for readable text
+const FIT_SCALE = 2.4; // larger only after zooming in
 const FADE = 52; // height of the fade at the bottom, as in graph.css
-const MAX_SCALE = 4;
+const MAX_SCALE = 8;
 const MIN_SCALE = 0.05;
 
 // Shows the whole layout.
@@ -26,7 +27,7 @@ export function fitCamera(box: Box, { width, height }: Layout): Camera {
   const scale = clamp(
     Math.min((box.w - 2 * MARGIN) / Math.max(1, width), (box.h - 2 * MARGIN) / Math.max(1, height)),
     MIN_SCALE,
-    1.2,
+    FIT_SCALE,
   );
   return { scale, left: (box.w - width * scale) / 2, top: (box.h - height * scale) / 2 };
 }
@@ -35,7 +36,8 @@ export function fitCamera(box: Box, { width, height }: Layout): Camera {
 export function initialCamera(box: Box, layout: Layout): Camera {
   const all = fitCamera(box, layout);
   if (all.scale >= READABLE_SCALE) return all;
-  return { scale: READABLE_SCALE, left: (box.w - layout.width * READABLE_SCALE) / 2, top: MARGIN };
+  const beside = (box.w - layout.width * READABLE_SCALE) / 2;
+  return { scale: READABLE_SCALE, left: Math.max(MARGIN, beside), top: MARGIN };
 }
 
 export const isCutBelow = ({ scale, top }: Camera, { h }: Box, { height }: Layout): boolean =>

@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { layoutGraph } from '../../src/graph/layout';
+import { RING } from '../../src/graph/paint';
 import { laidOut, layoutGraphOf, sceneOf } from '../../src/graph/scene';
 import { cameraOf, initialCamera } from '../../src/graph/view';
 import type { LayerSubgraph, Op } from '../../src/net/types';
@@ -29,7 +30,7 @@ describe('the layer graph', () => {
     await expect
       .poll(async () => {
         for (let x = 0.2; x < 0.8; x += 0.04) {
-          await page.mouse.click(box.x + box.width * x, box.y + 30);
+          await page.mouse.click(box.x + box.width * x, box.y + 20);
           // Read in the page, because page.url() may lag behind.
           if (await page.evaluate(() => location.hash.includes('sel='))) return true;
         }
@@ -57,10 +58,62 @@ describe('the layer graph', () => {
     const { page } = fixture;
     const graph = page.locator('.graph');
     const hint = () => graph.evaluate((element) => getComputedStyle(element, '::after').content);
+    expect(await hint()).toBe('none');
+    const panel = page.getByRole('tabpanel', { name: 'Graph' });
+    await panel.getByRole('button', { name: 'Zoom in', exact: true }).click();
     await expect.poll(hint).toContain('more below');
-    await graph.getByRole('button', { name: 'Show all', exact: true }).click();
+    await panel.getByRole('button', { name: 'Show all', exact: true }).click();
     await expect.poll(hint).toBe('none');
   });
+
+  it('has a readable name for each node in the default layout', async () => {
+    const { page } = fixture;
+    await fixture.recorded(6);
+    // The texts of the last picture, as the browser draws them.
+    await page.evaluate(() => {
+      const { prototype } = CanvasRenderingContext2D;
+      type Call = (...values: readonly unknown[]) => void;
+      const plain = (name: string) => Reflect.get(prototype, name) as Call;
+      const [clear, fill] = [plain('clearRect'), plain('fillText')];
+      const texts = ((window as unknown as { drawn: unknown[] }).drawn = [] as unknown[]);
+      const isGraph = (ctx: CanvasRenderingContext2D) => ctx.canvas.className === 'graph-base';
+      prototype.clearRect = function (...area) {
+        if (isGraph(this)) texts.length = 0;
+        clear.apply(this, area);
+      };
+      prototype.fillText = function (text, x, y) {
+        fill.call(this, text, x, y);
+        if (!isGraph(this)) return;
+        const { a: scale, e: left, f: top } = this.getTransform();
+        const css = scale / devicePixelRatio;
+        const w = this.measureText(text).width * css;
+        const size = Number(/([\d.]+)px/.exec(this.font)?.[1]) * css;
+        const x0 = (left + x * scale) / devicePixelRatio;
+        const middle = (top + y * scale) / devicePixelRatio;
+        texts.push({ text, size, x0, x1: x0 + w, y0: middle - size / 2, y1: middle + size / 2 });
+      };
+    });
+    await fixture.tab('Graph').click();
+    await page.locator('.graph[data-drawn="0"]').waitFor();
+    const layer = await fixture.get<LayerSubgraph>('steps/0/layers/0');
+    const names = sceneOf(layer).items.flatMap(({ title, brief }) => [title, brief]).filter(Boolean);
+    expect(layer.nodes.length).toBeGreaterThan(45);
+    interface Text { text: string; size: number; x0: number; x1: number; y0: number; y1: number }
+    const drawn = () => page.evaluate(() => (window as unknown as { drawn: Text[] }).drawn);
+    await expect.poll(async () => (await drawn()).length).toBe(names.length);
+    const texts = await drawn();
+    expect(texts.map(({ text }) => text).sort()).toEqual(names.sort());
+    const box = await page.locator('.graph-base').boundingBox();
+    for (const one of texts) {
+      expect(one.size, one.text).toBeGreaterThanOrEqual(10);
+      expect(one.text).not.toContain('…');
+      expect(Math.min(one.x0, one.y0), one.text).toBeGreaterThanOrEqual(0);
+      expect(one.x1, one.text).toBeLessThanOrEqual(box?.width ?? 0);
+      expect(one.y1, one.text).toBeLessThanOrEqual(box?.height ?? 0);
+      for (const other of texts)
+        if (other !== one) expect(one.x0 < other.x1 && other.x0 < one.x1 && one.y0 < other.y1 && other.y0 < one.y1, `${one.text} over ${other.text}`).toBe(false);
+    }
+  }); // prettier-ignore
 
   it('supports keyboard navigation, zoom and search', async () => {
     await shown();
@@ -302,14 +355,14 @@ describe('the graph of a running step', () => {
       x * camera.scale + camera.left,
       y * camera.scale + camera.top,
     ];
-    // Beside the box, where its ring is; and above it, on each edge that ends there.
+    // Beside the box, where its ring is; and the middle of the last piece of each edge that ends there.
     const ring = screen(
-      (layout.x[item] ?? 0) - 4,
+      (layout.x[item] ?? 0) - RING,
       (layout.y[item] ?? 0) + (scene.items[item]?.h ?? 0) / 2,
     );
     const ends = read.map((edge) => {
-      const path = layout.paths[edge] ?? new Float64Array();
-      return screen(path.at(-2) ?? 0, (path.at(-1) ?? 0) - 9);
+      const [x0 = 0, y0 = 0, x1 = 0, y1 = 0] = layout.paths[edge]?.slice(-4) ?? [];
+      return screen((x0 + x1) / 2, (y0 + y1) / 2);
     });
     const colours = () =>
       page.locator('.graph-base').evaluate(

@@ -84,14 +84,6 @@ export function GraphCanvas(props: Props) {
           {announcement.value}
         </p>
         <AccessibleNodeList store={store} session={session} scene={scene} />
-        <ZoomButtons
-          viewport={() => chart.current}
-          whole={false}
-          reset={{
-            run: () => chart.current?.reset(),
-            disabled: untouched,
-          }}
-        />
         <div ref={tip} class="tip" hidden />
       </div>
       <GraphLegend
@@ -105,7 +97,16 @@ export function GraphCanvas(props: Props) {
             : [...options.hide, category];
           setGraph(store, panel, { ...options, hide });
         }}
-      />
+      >
+        <ZoomButtons
+          viewport={() => chart.current}
+          whole={false}
+          reset={{
+            run: () => chart.current?.reset(),
+            disabled: untouched,
+          }}
+        />
+      </GraphLegend>
     </>
   );
 }

@@ -1,4 +1,5 @@
 // The colour and shape of each node category in the layer.
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { graphPalette, traceShape } from '../../graph/paint';
 import { CATEGORIES } from '../../graph/scene';
@@ -15,39 +16,45 @@ export function GraphLegend(props: {
   hidden: readonly Category[];
   heat: string | null; // what the colours of the nodes show; null: their kind
   toggle: (category: Category) => void;
+  children: ComponentChildren; // after the legend
 }) {
-  const { store, counts, hidden, heat, toggle } = props;
+  const { store, counts, hidden, heat, toggle, children } = props;
   return (
-    <ul class="graph-legend" aria-label="Kinds of nodes">
-      {CATEGORIES.filter(({ category }) => counts.has(category)).map(({ category, name, hint }) => (
-        <li key={category}>
-          <button
-            type="button"
-            class="legend-toggle"
-            aria-pressed={!hidden.includes(category)}
-            title={`${hint}. A click shows or hides them.`}
-            onClick={() => {
-              toggle(category);
-            }}
-          >
-            <Sample category={category} theme={store.theme.value} />
-            {name}
-            <span class="dim">{counts.get(category)}</span>
-          </button>
+    <div class="graph-foot">
+      <ul class="graph-legend" aria-label="Kinds of nodes">
+        {CATEGORIES.filter(({ category }) => counts.has(category)).map(
+          ({ category, name, hint }) => (
+            <li key={category}>
+              <button
+                type="button"
+                class="legend-toggle"
+                aria-pressed={!hidden.includes(category)}
+                title={`${hint}. A click shows or hides them.`}
+                onClick={() => {
+                  toggle(category);
+                }}
+              >
+                <Sample category={category} theme={store.theme.value} />
+                {name}
+                <span class="dim">{counts.get(category)}</span>
+              </button>
+            </li>
+          ),
+        )}
+        {heat !== null && (
+          <li title="Logarithmic, from the smallest to the largest value">
+            least
+            <i class="colour-scale" style={{ background: gradientOf('heat') }} aria-hidden="true" />
+            most {heat}
+          </li>
+        )}
+        <li title="Edge from or to another layer">
+          <i class="dashed" aria-hidden="true" />
+          across layers
         </li>
-      ))}
-      {heat !== null && (
-        <li title="Logarithmic, from the smallest to the largest value">
-          least
-          <i class="colour-scale" style={{ background: gradientOf('heat') }} aria-hidden="true" />
-          most {heat}
-        </li>
-      )}
-      <li title="Edge from or to another layer">
-        <i class="dashed" aria-hidden="true" />
-        across layers
-      </li>
-    </ul>
+      </ul>
+      {children}
+    </div>
   );
 }
 

@@ -12,13 +12,20 @@ export function overlaps({ nodes }: LayoutGraph, { x, y }: Layout): readonly str
   );
 }
 
-// Edges that do not lead from the bottom of the source down to the top of the target, without
-// going up in between.
+// Edges that do not lead from the bottom of the source down to the top of the target. An edge goes up only
+// between two columns, where there are no boxes.
 export function upwards({ nodes, edges }: LayoutGraph, { x, y, paths }: Layout): readonly string[] {
+  const isFree = (at: number): boolean =>
+    nodes.every(({ w }, node) => at < (x[node] ?? 0) || at > (x[node] ?? 0) + w);
   return edges.flatMap(([from, to], i) => {
     const path = [...(paths[i] ?? [])];
     const ys = path.filter((_, at) => at % 2 === 1);
-    const falls = ys.every((one, at) => at === 0 || one >= (ys[at - 1] ?? 0));
+    const falls = ys.every(
+      (one, at) =>
+        at === 0 ||
+        one >= (ys[at - 1] ?? 0) ||
+        (path[2 * at] === path[2 * at - 2] && isFree(path[2 * at] ?? 0)),
+    );
     const starts = ys[0] === (y[from] ?? 0) + (nodes[from]?.h ?? 0);
     const ends = ys.at(-1) === y[to];
     const within = (end: number, node: number): boolean =>
