@@ -81,6 +81,8 @@ const FORMATS: Readonly<Record<ExportFormat, string>> = {
   folder: 'run folder',
   html: 'HTML with the page',
 };
+// Formats with a row for each access: they can have it once for each token.
+const FORMATS_PER_TOKEN: readonly ExportFormat[] = ['csv', 'json', 'parquet', 'arrow', 'arrow-file', 'folder']; // prettier-ignore
 const REPORTS: Readonly<Record<ReportFormat, string>> = { html: 'HTML', md: 'Markdown', json: 'JSON' }; // prettier-ignore
 
 const entriesOf = <K extends string>(of: Readonly<Record<K, string>>): readonly (readonly [K, string])[] =>
@@ -107,6 +109,9 @@ export function exportCommands(store: Store): readonly Command[] {
   }; // prettier-ignore
   const steps = exportedSteps(store);
   const { other } = store.navigation.view.peek();
+  const rows = store.saves.rows.peek();
+  const { perHead, perToken } = rows;
+  const flags = `${perHead ? ' --per-head' : ''}${perToken ? ' --per-token' : ''}`;
   const part = steps === null ? 'the session' : steps[0] === steps[1] ? `step ${steps[0]}` : `steps ${steps[0]} to ${steps[1]}`; // prettier-ignore
   const copy = (id: string, title: string, words: string, line: (file: string) => string): Command => ({
     id,
@@ -128,8 +133,8 @@ export function exportCommands(store: Store): readonly Command[] {
       title: `Export ${part} as ${name}`,
       words: 'download save session',
       group,
-      enabled,
-      run: save(name, `.${format}`, ({ id }) => exportOf(id, format, steps)),
+      enabled: () => enabled() && (!perToken || FORMATS_PER_TOKEN.includes(format)),
+      run: save(name, `.${format}`, ({ id }) => exportOf(id, format, steps, rows)),
     })),
     ...entriesOf(REPORTS).map(([format, name]): Command => ({
       id: `report-${format}`,
@@ -154,7 +159,7 @@ export function exportCommands(store: Store): readonly Command[] {
           copy('cli-report-compare', 'Copy the command: tt report --compare', 'cli shell terminal difference', (file) => `tt report ${file} --compare ${other}.ttrace -o report.html`),
         ]),
     copy('cli-report', 'Copy the command: tt report', 'cli shell terminal', (file) => `tt report ${file} -o report.html`),
-    copy('cli-export', 'Copy the command: tt export', 'cli shell terminal parquet csv', (file) => `tt export ${file} -o ${file.replace('.ttrace', '.parquet')}`),
+    copy('cli-export', 'Copy the command: tt export', 'cli shell terminal parquet csv', (file) => `tt export ${file} -o ${file.replace('.ttrace', '.parquet')}${flags}`),
     copy('cli-show', 'Copy the command: tt show', 'cli shell terminal summary', (file) => `tt show ${file}`),
     copy('cli-sql', 'Copy the command: tt sql', 'cli shell terminal query', (file) => `tt sql ${file} "SELECT * FROM step LIMIT 10"`),
   ]; // prettier-ignore

@@ -201,15 +201,23 @@ export interface FileRequest {
   readonly body?: unknown;
 }
 export type ExportFormat = NonNullable<wire.ExportQuery['format']>;
+// What gets rows of its own in an export.
+export interface ExportRows {
+  readonly perHead: boolean;
+  readonly perToken: boolean;
+}
 // `steps`: the first and the last one; without them all.
 export const exportOf = (
   session: string,
   format: ExportFormat,
   steps: readonly [number, number] | null,
+  { perHead, perToken }: ExportRows,
 ): FileRequest => ({
   path: `sessions/${id(session)}/export`,
   query: {
     format,
+    ...(perHead ? { per_head: true } : {}),
+    ...(perToken ? { per_token: true } : {}),
     ...(steps === null ? {} : { first_step: steps[0], last_step: steps[1] }),
   },
 });

@@ -8,6 +8,7 @@ import { endingText } from '../state/session/ending';
 import type { Store } from '../state/store';
 import type { StepTotals } from '../state/session/step_totals';
 import { usePart } from '../ui/hooks';
+import { Check } from '../ui/Check';
 import { Menu, MenuItem } from '../ui/Menu';
 
 export function StatusLine({ store }: { store: Store }) {
@@ -53,11 +54,29 @@ function Export({ store }: { store: Store }) {
   void store.open.value?.info.value;
   usePart(() => store.navigation.view.value.range);
   usePart(() => store.navigation.view.value.other);
+  const { rows } = store.saves;
+  const { perHead, perToken } = rows.value;
   return (
     <Menu
       label="Save session as"
       title="Export the session or its report as a file, or copy the command that does it"
     >
+      <Check
+        text="A row per head"
+        hint="Reads of Q, K, V and O weights have a row for each head"
+        on={perHead}
+        set={(on) => {
+          rows.value = { ...rows.peek(), perHead: on };
+        }}
+      />
+      <Check
+        text="A row per token"
+        hint="The accesses of a step with several tokens have a row for each token. Formats without such rows are not listed"
+        on={perToken}
+        set={(on) => {
+          rows.value = { ...rows.peek(), perToken: on };
+        }}
+      />
       {exportCommands(store).map(({ id, title, enabled, run }) =>
         enabled?.() === false ? null : (
           <MenuItem

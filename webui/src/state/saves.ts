@@ -1,8 +1,8 @@
 // Files that the server makes and the page offers for download: exports, reports, rows of a statement.
 // Several arrive at the same time, each with its progress, and each can be cancelled.
-import { signal, type ReadonlySignal } from '@preact/signals';
+import { signal, type ReadonlySignal, type Signal } from '@preact/signals';
 import { formatBytes } from '../format';
-import { errorText, type Api, type FileRequest } from '../net/api';
+import { errorText, type Api, type ExportRows, type FileRequest } from '../net/api';
 import type { Toasts } from './toasts';
 
 export interface Save {
@@ -18,6 +18,7 @@ export type Offer = (name: string, file: Blob) => void;
 
 export class Saves {
   readonly list: ReadonlySignal<readonly Save[]>;
+  readonly rows: Signal<ExportRows> = signal({ perHead: false, perToken: false }); // of the next export
   private readonly current = signal<readonly Save[]>([]);
   private last = 0;
 

@@ -77,6 +77,37 @@ describe('files of a session', () => {
     expect(Object.values(FORMATS).map(([format]) => format).sort()).toEqual([...(known?.schema?.enum ?? [])].sort()); // prettier-ignore
   });
 
+  it('has a row per head and per token in the formats that the server has them in', async () => {
+    const { page } = fixture;
+    await fixture.recorded(3);
+    const check = (name: string) => page.getByRole('checkbox', { name, exact: true });
+    const plain = await fromServer('export?format=csv');
+    await open();
+    await check('A row per head').check();
+    await page.keyboard.press('Escape');
+    const heads = await saved('Export the session as CSV');
+    expect(heads.bytes.equals(await fromServer('export?format=csv&per_head=true'))).toBe(true);
+    expect(heads.bytes.length).toBeGreaterThan(plain.length);
+    await open();
+    await check('A row per head').uncheck();
+    await check('A row per token').check();
+    // The other formats are refused by the server, and not offered.
+    for (const [name, [format]] of Object.entries(FORMATS)) {
+      const { status } = await fetch(`${fixture.server.url}/api/v1/sessions/${fixture.session ?? ''}/export?format=${format}&per_token=true`);
+      expect(await item(`Export the session as ${name}`).count(), format).toBe(status === 200 ? 1 : 0);
+    }
+    const copies = page.getByRole('button', { name: 'Copy the command: tt export' });
+    await copies.click();
+    await fixture.toasts.getByText('.parquet --per-token').waitFor();
+    const tokens = await saved('Export the session as CSV');
+    expect(tokens.bytes.equals(await fromServer('export?format=csv&per_token=true'))).toBe(true);
+    // A row for each token of the prompt.
+    const count = (file: Buffer) => file.toString().trimEnd().split('\n').length;
+    expect(count(tokens.bytes)).toBeGreaterThan(count(plain));
+    await open();
+    await check('A row per token').uncheck();
+  }); // prettier-ignore
+
   it('the report is a file in three formats', async () => {
     const session = await fixture.recorded(3);
     for (const [name, format] of [['HTML', 'html'], ['Markdown', 'md'], ['JSON', 'json']] as const) {
