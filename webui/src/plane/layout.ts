@@ -56,9 +56,9 @@ const TITLE = 17; // above each of several tracks
 const TICKS = 32;
 const TEXTS = 65; // names of narrow columns, rotated
 export const MARGIN = 122;
-const MAX_COLUMN = 26;
+export const MAX_COLUMN = 48;
 const MAX_WIDE_COLUMN = 220; // of an x axis with names
-const MAX_ROW = 46;
+const MAX_ROW = 64;
 export const MIN_TEXT_COLUMN = 13; // minimum column width for text
 
 export interface Axes {

@@ -67,7 +67,7 @@ describe('the page', () => {
     const { page } = fixture;
     await fixture.recorded();
     const { x, y } = await box();
-    await page.mouse.click(x + 100, y + 120);
+    await page.mouse.click(x + 150, y + 120); // the column after the prompt
     await expect.poll(() => fixture.hash.get('sel')).toMatch(/^k:\d+$/);
     const layer = Number(fixture.hash.get('l') ?? 0);
     const token = Number(fixture.hash.get('sel')?.slice(2));

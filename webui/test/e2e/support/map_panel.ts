@@ -2,7 +2,7 @@
 import type { Locator } from 'playwright-core';
 import { expect } from 'vitest';
 import { outputOf } from '../../../src/panels/map/map_axes';
-import { MARGIN } from '../../../src/plane/layout';
+import { MARGIN, MAX_COLUMN } from '../../../src/plane/layout';
 import type { StepSummary } from '../../../src/net/types';
 import type { PageFixture } from './page_fixture';
 
@@ -92,7 +92,7 @@ async function columnOf(
   const units = isToken ? (last?.token_id ?? 0) + 1 : steps.length;
   const unit = isToken ? token : steps.findIndex((one) => token < one.token_id + one.token_count);
   const gutter = 71;
-  const column = Math.min(26, (box.width - gutter - MARGIN) / units);
+  const column = Math.min(MAX_COLUMN, (box.width - gutter - MARGIN) / units);
   const x = box.x + gutter + (unit + 0.5) * column;
   for (let y = box.y + 48; y < box.y + box.height; y += 6) {
     await fixture.page.mouse.move(x, y);

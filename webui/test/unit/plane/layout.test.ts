@@ -40,8 +40,8 @@ describe('a layout', () => {
       tracks: [{ y: axisOf('rows', 'layer', 3), share: 1 }],
     };
     const { x, plot, tracks } = planeLayout(box, few, wholeCamera);
-    expect(plot.w / (x.to - x.from)).toBeCloseTo(26);
-    expect((tracks[0]?.plot.h ?? 0) / 3).toBeCloseTo(46);
+    expect(plot.w / (x.to - x.from)).toBeCloseTo(48);
+    expect((tracks[0]?.plot.h ?? 0) / 3).toBeCloseTo(64);
   });
 
   it('finds the cell at a point, and the point of a cell', () => {
@@ -153,10 +153,10 @@ describe('a lens', () => {
   });
 
   it('does not magnify rows that are large already, and stays on the axis', () => {
-    const few = axisOf('rows', 'layer', 3, { names: ['0', '1', '2'] });
+    const few = axisOf('rows', 'layer', 2, { names: ['0', '1'] });
     const one = { x: axisOf('one', 'all', 1), tracks: [{ y: few, share: 1 }] };
     const { lens } = magnify(one, { x: 400, y: 60 });
-    expect(lens.track.y).toEqual({ from: 0, to: 3 });
+    expect(lens.track.y).toEqual({ from: 0, to: 2 });
     expect(lens.layout.x).toEqual({ from: 0, to: 1 });
     expect(lens.isNamed).toBe(false);
   });
