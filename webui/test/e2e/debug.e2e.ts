@@ -126,6 +126,8 @@ describe('the debugger', () => {
     const { facts } = await fixture.get<Session>('');
     await altered.getByText(facts?.['altered.0'] ?? '', { exact: true }).waitFor();
     expect(facts?.['altered.0']).toContain('scale -2');
+    const listed = page.locator('.session[data-current=true]').getByText('altered', { exact: true });
+    await expect.poll(() => listed.getAttribute('title')).toBe(facts?.['altered.0']);
 
     // No session of the same request: it runs again. Then there is one.
     const session = fixture.session;
@@ -180,6 +182,32 @@ describe('the debugger', () => {
     await expect.poll(() => bar().count()).toBe(0);
   });
 
+  it('marks all ops that a breakpoint names: those where the run stops', async () => {
+    await fixture.recorded(3);
+    await add('op MUL_MAT layer 1 step 1');
+    await fixture.filter.fill('layer:1');
+    const rows = fixture.ops.locator('.vgrid-row:not([hidden])[data-mark=on]');
+    const marked = () => rows.evaluateAll((all) => all.map((one) => one.children[2]?.textContent ?? ''));
+    await expect.poll(async () => (await marked()).length).toBeGreaterThan(1);
+    // Rows further down are not drawn: the first ones are compared.
+    const names = await marked();
+    await panel().getByRole('combobox', { name: 'A stop lasts' }).selectOption('30 minutes');
+    await run('the old sea', 3);
+    const stops: string[] = [];
+    let last = 0;
+    while (stops.length < names.length) {
+      const stop = await stopped(last);
+      expect(await bar().innerText()).toMatch(/goes on in (30:00|2\d:\d\d)/);
+      expect(stop.place).toMatchObject({ step: 1, layer_id: 1, operation_type: 'MUL_MAT' });
+      stops.push(stop.place.tensor_name);
+      last = stop.number;
+      await button('Continue').click();
+    }
+    expect(stops).toEqual(names);
+    await button('Cancel').click();
+    await expect.poll(() => bar().count()).toBe(0);
+  }); // prettier-ignore
+
   it('a right click on a node of the graph sets a breakpoint and removes it', async () => {
     const { page } = fixture;
     await fixture.recorded(3);
@@ -220,6 +248,8 @@ describe('the debugger', () => {
     await expect.poll(() => fixture.session).not.toBeNull();
     const start = await stopped();
     expect(start).toMatchObject({ before: true, place: { step: 0, op: 0 } });
+    for (const name of ['Map', 'Table'])
+      await page.getByRole('tabpanel', { name }).getByText('The run is stopped in its first step.').waitFor(); // prettier-ignore
     // A breakpoint that is added to the stopped run is checked at once.
     fixture.expect400();
     await add('if weight > 3');

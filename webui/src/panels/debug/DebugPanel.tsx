@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { plural } from '../../format';
-import type { Breakpoint } from '../../state/request/debug';
+import { HOLDS_MS, type Breakpoint } from '../../state/request/debug';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { Check } from '../../ui/Check';
@@ -131,6 +131,24 @@ function Breakpoints({ store }: { store: Store }) {
           debug.stopAtStart(on);
         }}
       />
+      <label
+        class="check"
+        title="Of the next run. The requests that wait for the model are held up so long"
+      >
+        A stop lasts
+        <select
+          value={debug.holdMs.value}
+          onChange={(event) => {
+            debug.holdFor(Number(event.currentTarget.value));
+          }}
+        >
+          {HOLDS_MS.map((ms) => (
+            <option key={ms} value={ms}>
+              {plural(ms / 60_000, 'minute')}
+            </option>
+          ))}
+        </select>
+      </label>
       <p class="dim">The next run stops there. A run that can be stopped is slower.</p>
     </section>
   );

@@ -1,13 +1,14 @@
 // The breakpoints of ops in tables, and the op at which the run is stopped.
 import { useMemo, useRef } from 'preact/hooks';
 import type { Gutter } from '../../grid/column';
+import type { PlacedOp } from '../../state/request/breakpoint_place';
 import type { Store } from '../../state/store';
 
-// `outputOf`: the name of the output of a row's op; null: it computes nothing. `version` changes with
-// the marks. Null: nothing can be stopped.
+// `opOf`: the op of a row; null: it computes nothing. `version` changes with the marks. Null: nothing
+// can be stopped.
 export function useGutter<Row>(
   store: Store,
-  outputOf: (row: Row) => string | null,
+  opOf: (row: Row) => PlacedOp | null,
 ): { readonly gutter: Gutter<Row> | null; readonly version: number } {
   const { debug } = store;
   const marks = debug.marks.value;
@@ -17,12 +18,12 @@ export function useGutter<Row>(
     (): Gutter<Row> => ({
       hint: 'A click at the left edge sets or removes a breakpoint (B)',
       mark: (row) => {
-        const output = outputOf(row);
-        return output === null ? '' : debug.markOf(output);
+        const op = opOf(row);
+        return op === null ? '' : debug.markOf(op);
       },
       press: (row) => {
-        const output = outputOf(row);
-        if (output !== null) debug.toggleAt(output);
+        const op = opOf(row);
+        if (op !== null) debug.toggleAt(op.output);
       },
     }),
     [debug],

@@ -8,6 +8,7 @@ import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty } from '../../ui/States';
 import { useGutter } from '../debug/gutter';
+import { placedOf } from './placed_op';
 import type { SessionProps } from '../panel';
 import { listAccesses } from './list_accesses';
 import { nodeFilter } from './node_filter';
@@ -27,7 +28,7 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
   const sort = useMemo(() => sortOf(order), [order]);
   const view = usePart(() => navigation.view.value);
   const layers = store.layers.value;
-  const { gutter, version } = useGutter<Row>(store, outputOf);
+  const { gutter, version } = useGutter<Row>(store, ({ item }) => placedOf(item));
   const matches = useMemo(() => nodeFilter(view, layers), [view.filter, view.range, layers]);
   const rows = useMemo(() => {
     const times = timesOf(scene, ops?.rows ?? []);
@@ -69,9 +70,6 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
     </div>
   );
 }
-
-const outputOf = ({ item: { node } }: Row): string | null =>
-  node.executed_op === null ? null : node.name;
 
 const KEYS: Readonly<Record<string, (row: Row) => number | string>> = {
   order: (row) => row.order,

@@ -12,7 +12,7 @@ import {
 import { groupKey } from '../../graph/whole';
 import { decodeGraph, encodeGraph, type GraphOptions } from '../../graph/graph_options';
 import { heatColours } from '../../graph/heat';
-import { findItems, timesOf, valuesOf, type Item, type LaidOutScene } from '../../graph/scene';
+import { findItems, timesOf, valuesOf, type LaidOutScene } from '../../graph/scene';
 import {
   initialCamera,
   cameraOf,
@@ -38,6 +38,7 @@ import { paintInto, within } from '../../ui/paint_into';
 import { Tip } from '../../ui/tip';
 import { listAccesses } from './list_accesses';
 import { nodeFilter } from './node_filter';
+import { placedOf } from './placed_op';
 import { selectionOf } from './selection_of';
 import { tipText } from './tip_text';
 
@@ -123,9 +124,9 @@ export class GraphChart implements Viewport {
     const found = new Map<number, 'on' | 'off'>();
     if (debug.breakpoints.value.length === 0) return found;
     this.drawn.value?.scene.items.forEach((item, i) => {
-      const output = outputOf(item);
-      const on = output === null ? null : debug.breakpointOf(output);
-      if (on !== null) found.set(i, on ? 'on' : 'off');
+      const op = placedOf(item);
+      const mark = op === null ? '' : debug.markOf(op);
+      if (mark === 'on' || mark === 'off') found.set(i, mark);
     });
     return found;
   });
@@ -237,7 +238,7 @@ export class GraphChart implements Viewport {
   // Sets or removes a breakpoint at the op of a node.
   toggleBreakpoint(item: number | null): void {
     const chosen = item === null ? undefined : this.drawn.peek()?.scene.items[item];
-    const output = chosen ? outputOf(chosen) : null;
+    const output = (chosen && placedOf(chosen)?.output) ?? null;
     const { store, announcement } = this.parts;
     if (output === null || !store.has('debug')) return;
     store.debug.toggleAt(output);
@@ -486,11 +487,8 @@ export function itemsOf(
 }
 
 // The name of the output of a node that a run can stop at; null: it computes nothing.
-const outputOf = ({ node, group }: Item): string | null =>
-  group || node.executed_op === null ? null : node.name;
-
 const itemsWith = ({ scene }: LaidOutScene, output: string): readonly number[] =>
-  scene.items.flatMap((item, i) => (outputOf(item) === output ? [i] : []));
+  scene.items.flatMap((item, i) => (placedOf(item)?.output === output ? [i] : []));
 
 const firstComputed = ({ scene }: LaidOutScene): number =>
   Math.max(

@@ -1,7 +1,8 @@
 // That the run of the session was changed at a stop, how, and the comparison with the unaltered run.
 import { useSignal } from '@preact/signals';
 import { plural } from '../../format';
-import { changesOf, runToEnd, unalteredOf, unalteredRequest } from '../../state/session/altered';
+import { runToEnd, unalteredOf, unalteredRequest } from '../../state/session/altered';
+import { changesOf } from '../../state/session/changes';
 import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
 

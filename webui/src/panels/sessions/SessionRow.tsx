@@ -16,6 +16,7 @@ export function SessionRow(props: { store: Store; session: ListedSession; isStop
   const running = session.state === 'running';
   const readable = session.state !== 'unreadable';
   const title = titleOf(session);
+  const { changes = [] } = session;
   return (
     <div class="session" data-state={session.state} data-current={current !== null}>
       {renaming.value ? (
@@ -42,6 +43,11 @@ export function SessionRow(props: { store: Store; session: ListedSession; isStop
             <State session={session} open={current} />
             {current ? <LiveCounts session={session} open={current} /> : <Counts {...session} />}
             {session.exact_timing === true && <span>exact</span>}
+            {changes.length > 0 && (
+              <span class="warn" title={changes.join('\n')}>
+                altered
+              </span>
+            )}
           </span>
         </button>
       )}

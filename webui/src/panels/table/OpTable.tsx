@@ -17,6 +17,7 @@ import { copyFromRows, sortedRows, sqlColumns } from './body';
 import { opColumns } from './columns';
 import { Note } from './Note';
 import { OutsideRange, useOutside } from './OutsideRange';
+import type { PlacedOp } from '../../state/request/breakpoint_place';
 import { useGutter } from '../debug/gutter';
 import { chosenColumns, movedColumn } from './table_options';
 import { copySelected, pin, type TableProps } from './table_actions';
@@ -29,7 +30,7 @@ export function OpTable(props: TableProps) {
   const order = usePart(() => navigation.view.value.sorts[panel] ?? 'op');
   const chosen = usePart(() => executedOp(session, store.navigation.view.value.selection));
   const grid = useRef<VGrid<Op>>(null);
-  const { gutter, version } = useGutter<Op>(store, outputOf);
+  const { gutter, version } = useGutter<Op>(store, placedOf);
   const all = ops.value?.rows;
   const isStopped = usePart(() => Boolean(store.debug.state.value?.stop));
   const sort = useMemo(() => sortOf(order), [order]);
@@ -118,7 +119,11 @@ export function OpTable(props: TableProps) {
   );
 }
 
-const outputOf = (op: Op): string => op.tensor_name;
+const placedOf = (op: Op): PlacedOp => ({
+  output: op.tensor_name,
+  op: op.operation_type,
+  layer: op.op_layer_id,
+});
 
 const placeOf = ({ op_layer_id: layer, timestamp_ns: begin, duration_ns: ns }: Op): OpPlace => ({
   layer,

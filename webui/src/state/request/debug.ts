@@ -9,6 +9,7 @@ import type {
   DebugStop,
   GenerateRequest,
 } from '../../net/types';
+import { opsNamedBy, type PlacedOp } from './breakpoint_place';
 import type { DebugOptions } from './chat';
 import type { OpenSession } from '../session/open_session';
 import type { Toasts } from '../toasts';
@@ -18,8 +19,10 @@ export interface Breakpoint {
   readonly on: boolean;
 }
 
-// As long as a person needs to read and think. A stop holds up the requests that wait for the model.
-const HOLD_MS = 300_000;
+// How long a stop lasts: as long as a person needs to read and think. It holds up the requests that wait
+// for the model.
+export const HOLDS_MS = [60_000, 300_000, 1_800_000, 3_600_000] as const;
+const DEFAULT_HOLD_MS = 300_000;
 const STOPPED_MS = 1000; // interval for reading the time that is left, and what other clients did
 const RUNNING_MS = 150; // the live message of a stop at the same op does not differ from the one before
 const KEY = 'tensor-trace.breakpoints';
@@ -46,11 +49,13 @@ interface Parts {
 interface Stored {
   readonly breakpoints: readonly Breakpoint[];
   readonly atStart: boolean;
+  readonly holdMs: number;
 }
 
 export class Debug {
   readonly breakpoints: ReadonlySignal<readonly Breakpoint[]>;
   readonly atStart: ReadonlySignal<boolean>; // stop before the first op
+  readonly holdMs: ReadonlySignal<number>; // of the next run
   // Of the run of the open session that has stopped; null: it has not, or it has ended.
   readonly state: ReadonlySignal<DebugState | null>;
   // Where it is stopped, and while it goes on, where it was.
@@ -59,7 +64,10 @@ export class Debug {
   readonly problem: ReadonlySignal<string | null>; // of a breakpoint
   // Changes with each mark.
   readonly marks: ReadonlySignal<readonly [readonly Breakpoint[], string | null]>;
-  private readonly stored = signal<Stored>({ breakpoints: [], atStart: false });
+  private readonly stored = signal<Stored>(loadStored(null));
+  private readonly named = computed(() =>
+    this.stored.value.breakpoints.map(({ text, on }) => ({ names: opsNamedBy(text), on })),
+  );
   private readonly latest = signal<DebugState | null>(null);
   private readonly lastStop = signal<DebugStop | null>(null);
   private readonly rejection = signal<string | null>(null);
@@ -73,6 +81,7 @@ export class Debug {
     this.stored.value = loadStored(parts.storage);
     this.breakpoints = computed(() => this.stored.value.breakpoints);
     this.atStart = computed(() => this.stored.value.atStart);
+    this.holdMs = computed(() => this.stored.value.holdMs);
     this.state = this.latest;
     this.stop = this.lastStop;
     this.isRunning = computed(() => this.lastStop.value !== null && !this.latest.value?.stop);
@@ -110,18 +119,22 @@ export class Debug {
 
   // The fields of the next request.
   options(): DebugOptions {
-    const { breakpoints, atStart } = this.stored.peek();
+    const { breakpoints, atStart, holdMs } = this.stored.peek();
     const texts = breakpoints.filter(({ on }) => on).map(({ text }) => text);
     if (texts.length === 0 && !atStart) return {};
     return {
       ...(texts.length > 0 ? { breakpoints: texts } : {}),
       ...(atStart ? { stop_at_first_op: true } : {}),
-      hold_ms: HOLD_MS,
+      hold_ms: holdMs,
     };
   }
 
   stopAtStart(atStart: boolean): void {
     this.store({ atStart });
+  }
+
+  holdFor(holdMs: number): void {
+    this.store({ holdMs });
   }
 
   // Returns whether it was added: a run that is stopped checks it, otherwise the next run does.
@@ -158,17 +171,17 @@ export class Debug {
     for (const { text } of there) void this.remove(text);
   }
 
-  // Whether the breakpoint at the op with this output is on; null: there is none. One that names no
-  // single output is not found: only the server knows its ops.
+  // Whether the breakpoint that toggleAt sets and removes is on; null: there is none.
   breakpointOf(output: string): boolean | null {
     const there = this.stored.value.breakpoints.filter(({ text }) => isAt(text, output));
     return there.length === 0 ? null : there.some(({ on }) => on);
   }
 
-  markOf(output: string): Mark {
-    if (this.marks.value[1] === output) return 'stopped';
-    const on = this.breakpointOf(output);
-    return on === null ? '' : on ? 'on' : 'off';
+  // Of all breakpoints that name the op.
+  markOf(op: PlacedOp): Mark {
+    if (this.marks.value[1] === op.output) return 'stopped';
+    const there = this.named.value.filter(({ names }) => names(op));
+    return there.length === 0 ? '' : there.some(({ on }) => on) ? 'on' : 'off';
   }
 
   // ---- The run ------------------------------------------------------------------------
@@ -298,12 +311,14 @@ export class Debug {
 
 function loadStored(storage: Parts['storage']): Stored {
   try {
-    const { breakpoints, atStart } = JSON.parse(storage?.getItem(KEY) ?? '{}') as Partial<Stored>;
+    const stored = JSON.parse(storage?.getItem(KEY) ?? '{}') as Partial<Stored>;
+    const { breakpoints, atStart, holdMs } = stored;
     return {
       breakpoints: Array.isArray(breakpoints) ? breakpoints : [],
       atStart: atStart === true,
+      holdMs: HOLDS_MS.find((one) => one === holdMs) ?? DEFAULT_HOLD_MS,
     };
   } catch {
-    return { breakpoints: [], atStart: false };
+    return { breakpoints: [], atStart: false, holdMs: DEFAULT_HOLD_MS };
   }
 }

@@ -2,24 +2,13 @@
 import type { Api } from '../../net/api';
 import type { GenerateRequest, Session } from '../../net/types';
 import type { DebugOptions } from '../request/chat';
+import { changesOf, type Facts } from './changes';
 import { isActive } from './open_session';
 import type { ListedSession } from './session_list';
 import { titleOf } from './session_list';
 
 const MAX_CANDIDATES = 20;
 const POLL_MS = 200;
-
-type Facts = Readonly<Record<string, string>>;
-
-// What was changed, one after another; empty: nothing.
-export function changesOf(facts: Facts | undefined): readonly string[] {
-  const changes: string[] = [];
-  for (;;) {
-    const change = facts?.[`altered.${changes.length}`];
-    if (change === undefined) return changes;
-    changes.push(change);
-  }
-}
 
 const STOPS: Readonly<Record<keyof DebugOptions, true>> = {
   breakpoints: true,

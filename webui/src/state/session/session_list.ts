@@ -5,6 +5,7 @@ import { MAX_PAGE_ROWS, errorText, type ApiResult, type Api, type ApiError } fro
 import type { Session, SessionQuery, SessionSort, SessionState } from '../../net/types';
 import { loading, ok, toLoadable, type Loadable } from '../../result';
 import type { Toasts } from '../toasts';
+import { changesOf } from './changes';
 
 export interface SessionFilter {
   readonly q: string;
@@ -13,8 +14,8 @@ export interface SessionFilter {
   readonly sort: SessionSort;
 }
 
-// Without the facts: no row shows them, and they are most of a session's memory.
-export type ListedSession = Omit<Session, 'facts'>;
+// Of the facts, which are most of a session's memory, only how the run was altered.
+export type ListedSession = Omit<Session, 'facts'> & { readonly changes?: readonly string[] };
 
 export interface ListedPage {
   readonly total: number;
@@ -236,10 +237,10 @@ export class SessionList {
   }
 }
 
-function listed({ facts, ...session }: Session): ListedSession {
-  void facts;
-  return session;
-}
+const listed = ({ facts, ...session }: Session): ListedSession => ({
+  ...session,
+  changes: changesOf(facts),
+});
 
 const from = (offset: number): SessionQuery => (offset === 0 ? {} : { from: offset });
 

@@ -8,7 +8,9 @@ import type {
   Run,
   Session,
 } from '../../../src/net/types';
-import { changesOf, isSameUnaltered, unalteredRequest } from '../../../src/state/session/altered';
+import { isSameUnaltered, unalteredRequest } from '../../../src/state/session/altered';
+import { changesOf } from '../../../src/state/session/changes';
+import { opsNamedBy } from '../../../src/state/request/breakpoint_place';
 import { breakpointAt } from '../../../src/state/request/debug';
 import { live, run, server, session, startStore } from '../fake_server';
 import { fails, rejected, succeeds } from '../fakes';
@@ -94,7 +96,8 @@ describe('a breakpoint at an op', () => {
     debug.toggleAt('l_out-3');
     await debug.add('^l_out-4$ step 2- if nan');
     await debug.enable('^l_out-4$ step 2- if nan', false);
-    expect(['l_out-3', 'l_out-4', 'l_out-5'].map((name) => debug.markOf(name))).toEqual(['on', 'off', '']); // prettier-ignore
+    const markOf = (output: string) => debug.markOf({ output, op: 'ADD', layer: 3 });
+    expect(['l_out-3', 'l_out-4', 'l_out-5'].map(markOf)).toEqual(['on', 'off', '']);
     chat.write({ message: 'Hello' });
     await chat.send();
     expect(requests[0]).toMatchObject({ breakpoints: ['^l_out-3$'], hold_ms: 300_000 });
@@ -105,6 +108,30 @@ describe('a breakpoint at an op', () => {
     expect(debug.options()).toEqual({});
     debug.stopAtStart(true);
     expect(debug.options()).toEqual({ stop_at_first_op: true, hold_ms: 300_000 });
+    debug.holdFor(60_000);
+    expect(debug.options()).toEqual({ stop_at_first_op: true, hold_ms: 60_000 });
+  });
+});
+
+describe('a breakpoint', () => {
+  const norm = { output: 'attn_norm-3', op: 'RMS_NORM+MUL', layer: 3 };
+  const glu = { output: 'ffn_swiglu-3', op: 'GLU(SWIGLU)', layer: 3 };
+  const logits = { output: 'result_output', op: 'MUL_MAT', layer: null };
+  it.each([
+    ['norm', [norm]],
+    ['^ffn_.*-3$ if norm > 100', [glu]],
+    ['op rms_norm', [norm]],
+    ['op MUL layer 2-4', [norm]],
+    ['op SWIGLU token 7', [glu]],
+    ['layer 3', [norm, glu]],
+    ['layer 0-2', []],
+    ['before layer 2-', [norm, glu]],
+    ['op MUL_MAT layer 3', []],
+    ['result', [logits]],
+    ['step 3 expert 2 if nan', []],
+    ['(', []],
+  ])('%s names its ops', (text, ops) => {
+    expect([norm, glu, logits].filter(opsNamedBy(text))).toEqual(ops);
   });
 });
 
