@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { viridis } from '../../src/plane/colours';
+import { formatBytes } from '../../src/format';
+import type { MemoryPlan } from '../../src/net/types';
 import { makeModel } from './support/models';
 import { PageFixture } from './support/page_fixture';
 
@@ -114,6 +116,28 @@ it('the memory budget says which model it is about, and that the open session is
   await expect.poll(() => note.innerText()).not.toContain('another model');
   expect(await note.innerText()).toContain('Memory of moe');
 });
+
+it('the memory budget has the weights as a table, beside the rest where there is room', async () => {
+  const { page } = fixture;
+  await page.setViewportSize(SIZES[0]);
+  const session = await fixture.recorded(8, { model: 'moe' });
+  const panel = page.getByRole('tabpanel', { name: 'Memory budget' });
+  const table = panel.getByRole('grid', { name: 'Tensors of the model file' });
+  await fixture.show(session, 'full=budget');
+  const { tensors } = await fixture.rest<MemoryPlan>('models/moe/memory/plan');
+  await expect.poll(() => table.getAttribute('aria-rowcount')).toBe(String(tensors.length + 1));
+  const [first] = tensors;
+  const cells = await table.locator('.vgrid-row[data-index="0"] .vgrid-cell').allInnerTexts();
+  expect(cells.slice(0, 2)).toEqual([first?.tensor_name, formatBytes(first?.file_bytes ?? 0)]);
+  // All of the panel is used: no line of the text is longer than half of it, and the table ends with it.
+  const [whole, own, choices] = await Promise.all([panel, table, panel.locator('.budget-choices')].map((one) => one.boundingBox()));
+  if (!whole || !own || !choices) throw new Error('not shown');
+  expect(own.x).toBeGreaterThan(choices.x + choices.width);
+  expect(own.y + own.height).toBeGreaterThan(whole.y + whole.height - 30);
+  expect(await fixture.axeViolations()).toEqual([]);
+  await table.locator('.vgrid-row[data-index="1"]').click();
+  await expect.poll(() => fixture.hash.get('sel')).toBe(`t:${tensors[1]?.tensor_name ?? ''}`);
+}); // prettier-ignore
 
 it('one thing is called Table', async () => {
   await fixture.recorded(8);

@@ -58,13 +58,19 @@ function OfModel({ store, model }: { store: Store; model: string }) {
     return error ? <Failed what="The budget cannot be read." error={error} /> : <Loading />;
   return (
     <div class="budget">
-      <Which store={store} />
-      <Decision state={state} />
-      <Choice store={store} budget={budget} state={state} />
-      <WeightMap plan={budget.plan.value} />
-      <ExpertTable state={state} />
-      <History budget={budget} />
-      {current && <RunComparison store={store} model={current} />}
+      <div class="budget-parts">
+        <div class="budget-choices">
+          <Which store={store} />
+          <Decision state={state} />
+          <Choice store={store} budget={budget} state={state} />
+        </div>
+        <WeightMap store={store} plan={budget.plan.value} />
+        <div class="budget-measured-runs">
+          <ExpertTable state={state} />
+          <History budget={budget} />
+          {current && <RunComparison store={store} model={current} />}
+        </div>
+      </div>
     </div>
   );
 }

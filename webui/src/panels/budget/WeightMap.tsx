@@ -2,12 +2,14 @@
 // now.
 import { formatBytes } from '../../format';
 import type { MemoryPlan } from '../../net/types';
+import type { Store } from '../../state/store';
 import { mapColumns } from './curve';
+import { TensorTable } from './TensorTable';
 
 const MAP_COLUMNS = 120;
 
 // Two tracks over the bytes of the model files: the plan, and what is in memory now.
-export function WeightMap({ plan }: { plan: MemoryPlan | null }) {
+export function WeightMap({ store, plan }: { store: Store; plan: MemoryPlan | null }) {
   if (!plan || plan.tensors.length === 0) return null;
   const columns = mapColumns(plan.tensors, MAP_COLUMNS);
   const sum = (of: 'pinned_bytes' | 'streamed_bytes' | 'resident_bytes' | 'file_bytes'): number =>
@@ -48,6 +50,7 @@ export function WeightMap({ plan }: { plan: MemoryPlan | null }) {
             : `in memory ${formatBytes(resident)} of ${formatBytes(total)}`}
         </li>
       </ul>
+      <TensorTable store={store} tensors={plan.tensors} />
     </section>
   );
 }
