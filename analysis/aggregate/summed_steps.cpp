@@ -2,24 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
+#include "analysis/aggregate/step_shares.h"
 #include "analysis/fields/fields.h"
 
 namespace tt {
-
-namespace {
-
-bool passes(const IndexedStep& step, std::uint64_t number, const TraceFilter& filter) {
-  if (filter.phase && step.phase != *filter.phase) return false;
-  if (filter.steps && (number < filter.steps->from || number >= filter.steps->to)) return false;
-  if (const auto& tokens = filter.tokens;
-      tokens && (tokens->from >= tokens->to || token_end(step) <= tokens->from ||
-                 token_begin(step) >= tokens->to))
-    return false;
-  return !filter.time || (step.end.v > filter.time->from && step.begin.v < filter.time->to);
-}
-
-}  // namespace
 
 const Fields<SummedSteps>& fields_of(const SummedSteps*) {
   static const auto fields =
@@ -33,14 +21,17 @@ const Fields<SummedSteps>& fields_of(const SummedSteps*) {
 }
 
 SummedSteps summed_steps(const SessionIndex& index, std::span<const TraceFilter> filters) {
+  std::vector<bool> summed(index.steps().size());
+  for (const TraceFilter& filter : filters)
+    StepShares(index, filter.phase, StepShares::Times::No)
+        .visit(window_of(index, filter), [&](const SeriesShare& share) {
+          for (std::size_t i = share.from; i < share.to; ++i) summed[share.series.steps[i]] = true;
+        });
   SummedSteps out;
   std::map<Verdict, std::uint32_t> disturbed;
-  for (std::uint64_t i = 0; i < index.steps().size(); ++i) {
+  for (std::size_t i = 0; i < index.steps().size(); ++i) {
     const IndexedStep& step = index.steps()[i];
-    if (!step.timed || step.left_out ||
-        std::ranges::none_of(filters,
-                             [&](const TraceFilter& filter) { return passes(step, i, filter); }))
-      continue;
+    if (!summed[i] || !step.timed) continue;
     ++out.steps;
     out.learned += step.learned ? 1 : 0;
     if (!step.verdict) continue;
