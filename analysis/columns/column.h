@@ -63,6 +63,8 @@ struct ColumnInfo {
   const char* former_name = nullptr;
   // The same in all rows of a session: hidden in SQL and not part of a REST row.
   bool per_session = false;
+  // The name in SQL over several sessions, whose tables have a column `session` of their own.
+  const char* name_in_set = nullptr;
   // Of the op of the row, not of the row. An export, in which columns are summed, leaves it out.
   bool of_op = false;
   // For sums over many rows: not part of a REST row.

@@ -397,9 +397,8 @@ int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSources>& s
 }
 
 int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSet>& set) {
-  // Its id, which a table of one session may have as `session`.
   for (Field& field : table.fields)
-    if (std::string_view(field.name) == "session") field.name = "session_id";
+    if (field.name_in_set != nullptr) field.name = field.name_in_set;
   table.fields.insert(table.fields.begin(), {"session", "TEXT", Pushdown::Chunks});
   ++table.ordered_by;  // the names are sorted
   return add_module(db, {.table = std::move(table), .sources = nullptr, .set = set});

@@ -106,6 +106,7 @@ struct Column {
   const char* type;  // INTEGER, REAL or TEXT; followed by HIDDEN: not part of SELECT *
   void (*value)(const Row& row, Output& out);
   Pushdown pushdown = Pushdown::None;
+  const char* name_in_set = nullptr;  // null: `name`
 };
 
 // The columns of a definition (analysis/columns) for rows of type `Row`: first the visible ones,
@@ -120,7 +121,8 @@ consteval auto sql_columns() {
   for (const bool hidden : {false, true}) {
     for (const auto& column : bound) {
       if (column.per_session == hidden)
-        list[n++] = {column.name, sql_type(column.type, hidden), column.value, column.pushdown};
+        list[n++] = {column.name, sql_type(column.type, hidden), column.value, column.pushdown,
+                     column.name_in_set};
       if (hidden && column.former_name != nullptr)
         list[n++] = {column.former_name, sql_type(column.type, hidden), column.value,
                      Pushdown::None};
@@ -161,6 +163,7 @@ struct Field {
   const char* name;
   const char* type;
   Pushdown pushdown;
+  const char* name_in_set = nullptr;  // null: `name`
   bool is_text() const { return std::string_view(type).starts_with("TEXT"); }
 };
 
@@ -276,7 +279,7 @@ Table table_of(const char* name, std::span<const Column<Row>> columns) {
   Table table;
   table.name = name;
   for (const Column<Row>& column : columns)
-    table.fields.push_back({column.name, column.type, column.pushdown});
+    table.fields.push_back({column.name, column.type, column.pushdown, column.name_in_set});
   return table;
 }
 
