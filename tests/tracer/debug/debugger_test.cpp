@@ -67,7 +67,7 @@ TEST_P(Stepping, ShowsTheOpsAndValuesOfEvalCallback) {
   const auto debugger = model.begin(text_request(kText, 1), {});
   std::size_t node = 0, ops = 0;
   while (const auto stop = model.resume(*debugger, Until::Op)) {
-    // What lies between two ops computes nothing: views, and nodes that llama.cpp does not run.
+    // Nodes between two ops compute nothing: they are views, or llama.cpp does not run them.
     static const std::set<std::string> views = {"NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"};
     while (node < theirs.nodes.size() && theirs.nodes[node].name != trimmed(stop->place.name)) {
       const bool is_view = views.contains(theirs.nodes[node].op);
