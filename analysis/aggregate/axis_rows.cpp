@@ -13,12 +13,20 @@ namespace tt {
 namespace {
 
 constexpr std::int64_t kNoKey = std::numeric_limits<std::int64_t>::max();  // not on the axis
-constexpr std::int64_t kNoLayerKey = kNoKey - 1;                           // after all layers
 constexpr std::int64_t kUnknownKernelKey = kNoKey - 1;                     // after all kernels
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 60;  // maximum size of an axis
-constexpr std::size_t kMaxHeadRows = 1 << 16;
+constexpr std::size_t kMaxRowsOfLayers = 1 << 16;
 
 Range<std::int64_t> one(std::int64_t row) { return {row, row + 1}; }
+
+// Rows of the heads or experts of layers. A layer has either all of its own or none.
+void add_numbered(std::set<std::int64_t>& keys, const std::map<LayerId, std::uint32_t>& counts) {
+  for (const auto& [layer, count] : counts) {
+    const std::int64_t here = std::min<std::int64_t>(count, AxisRows::kMaxPerLayer);
+    if (keys.size() + static_cast<std::size_t>(here) > kMaxRowsOfLayers) return;
+    for (std::int64_t i = 0; i < here; ++i) keys.insert(layer.v * AxisRows::kMaxPerLayer + i);
+  }
+}
 
 bool has_experts(const TemplateOutline& outline, const OutlineAccess& access) {
   return access.rule != kNone && outline.rules[access.rule].experts();
@@ -66,9 +74,8 @@ AxisRows::AxisRows(const SessionIndex& index, Axis axis, const TraceMatcher& mat
 
 void AxisRows::add_rows(const TraceMatcher& matcher, std::optional<Phase> phase) {
   std::set<std::int64_t> keys;
-  std::int64_t experts = 0;
-  std::map<LayerId, std::uint32_t> heads;
-  std::set<const TemplateOutline*> seen;  // series share outlines
+  std::map<LayerId, std::uint32_t> numbered;  // heads or experts
+  std::set<const TemplateOutline*> seen;      // series share outlines
   for (const Series& series : index_.series()) {
     if (phase && series.phase != *phase) continue;
     const TemplateOutline& outline = *series.outline;
@@ -79,20 +86,21 @@ void AxisRows::add_rows(const TraceMatcher& matcher, std::optional<Phase> phase)
       for (const OutlineAccess& access :
            std::span(outline.accesses).subspan(op.first_access, op.accesses)) {
         if (!matcher.access(access)) continue;
-        if (axis_ == Axis::Head) {
-          std::uint32_t& most = heads[layer_of(access)];
-          most = std::max(most, access.heads);
-        } else if (axis_ != Axis::Expert) {
+        if (axis_ != Axis::Head && axis_ != Axis::Expert) {
           keys.insert(key_of(series, op, &access));
-        } else if (has_experts(outline, access)) {
-          experts = std::max(experts, outline.rules[access.rule].rule.limit);
+        } else if (axis_ == Axis::Head || has_experts(outline, access)) {
+          std::uint32_t& most = numbered[layer_of(access)];
+          const auto count =
+              axis_ == Axis::Head
+                  ? access.heads
+                  : static_cast<std::uint32_t>(outline.rules[access.rule].rule.limit);
+          most = std::max(most, count);
         }
       }
     }
   }
   keys.erase(kNoKey);
-  add_heads(keys, heads);
-  for (std::int64_t e = 0; e < std::min<std::int64_t>(experts, 1 << 16); ++e) keys.insert(e);
+  add_numbered(keys, numbered);
   for (const std::int64_t key : keys) {
     row_of_key_[key] = size_++;
     keys_.push_back(key);
@@ -104,14 +112,8 @@ LayerId AxisRows::layer_of(const OutlineAccess& access) const {
   return index_.names().tensors()[access.tensor].layer;
 }
 
-// A layer has either all of its heads or none.
-void AxisRows::add_heads(std::set<std::int64_t>& keys,
-                         const std::map<LayerId, std::uint32_t>& heads) const {
-  for (const auto& [layer, count] : heads) {
-    if (keys.size() + count > kMaxHeadRows) return;
-    for (std::uint32_t head = 0; head < count; ++head)
-      keys.insert(layer.v * kMaxHeadsPerLayer + head);
-  }
+std::int64_t AxisRows::key_in_layer(const OutlineAccess& access, std::int64_t number) const {
+  return layer_of(access).v * kMaxPerLayer + number;
 }
 
 std::int64_t AxisRows::key_of(const Series& series, const OutlineOp& op,
@@ -164,7 +166,13 @@ std::string AxisRows::name_of(std::int64_t key) const {
     case Axis::Type:
       return index_.names().types()[at];
     case Axis::Head:
-      return std::format("blk.{} head {}", key / kMaxHeadsPerLayer, key % kMaxHeadsPerLayer);
+    case Axis::Expert: {
+      const char* what = axis_ == Axis::Head ? "head" : "expert";
+      // kNoLayer is negative: rounded down.
+      const std::int64_t number = key & (kMaxPerLayer - 1), layer = (key - number) / kMaxPerLayer;
+      return layer == kNoLayer.v ? std::format("{} {}", what, number)
+                                 : std::format("blk.{} {} {}", layer, what, number);
+    }
     case Axis::All:
       return "all";
     default:
@@ -255,7 +263,7 @@ Range<std::int64_t> AxisRows::rows_of(const Series& series, const OutlineOp& op,
   if (axis_ == Axis::Expert) {
     const bool is_expert =
         part != kNone && access != nullptr && has_experts(*series.outline, *access);
-    key = is_expert ? part : kNoKey;
+    key = is_expert ? key_in_layer(*access, part) : kNoKey;
   }
   return row_of(key);
 }
@@ -268,7 +276,7 @@ Range<std::int64_t> AxisRows::row_of(std::int64_t key) const {
 // The heads of a layer are adjacent rows.
 Range<std::int64_t> AxisRows::rows_of_heads(const OutlineAccess& access) const {
   if (access.heads == 0) return {};
-  const auto first = row_of_key_.find(layer_of(access).v * kMaxHeadsPerLayer);
+  const auto first = row_of_key_.find(key_in_layer(access, 0));
   if (first == row_of_key_.end()) return {};
   return {first->second, first->second + access.heads};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -41,7 +42,10 @@ class TraceMatcher {
 
 class AxisRows {
  public:
-  static constexpr std::int64_t kMaxHeadsPerLayer = 1 << 16;
+  // Heads or experts of a layer: rows of these axes have the key layer * kMaxPerLayer + number.
+  static constexpr std::int64_t kMaxPerLayer = 1 << 16;
+  // The key of the row of ops outside of layers; after all layers.
+  static constexpr std::int64_t kNoLayerKey = std::numeric_limits<std::int64_t>::max() - 1;
 
   // All rows that contain an op or access passing `picks` and `phase`, in natural order;
   // for a byte axis, all bytes regardless of the filter.
@@ -51,8 +55,8 @@ class AxisRows {
   Axis axis() const { return axis_; }
   std::int64_t size() const { return size_; }                       // rows, or bytes
   const std::vector<std::string>& names() const { return names_; }  // per row; empty: byte axis
-  // The key of each row: a number of SessionNames, an enum value, a layer, an expert number,
-  // or layer * kMaxHeadsPerLayer + head. Empty: byte axis.
+  // The key of each row: a number of SessionNames, an enum value, a layer, or a head or expert of
+  // a layer. Empty: byte axis.
   const std::vector<std::int64_t>& keys() const { return keys_; }
   const std::vector<AxisSection>& sections() const { return sections_; }
 
@@ -76,7 +80,7 @@ class AxisRows {
                                 std::uint32_t part) const;
   Range<std::int64_t> in_sections(std::uint64_t begin, std::uint64_t length) const;
   LayerId layer_of(const OutlineAccess& access) const;
-  void add_heads(std::set<std::int64_t>& keys, const std::map<LayerId, std::uint32_t>& heads) const;
+  std::int64_t key_in_layer(const OutlineAccess& access, std::int64_t number) const;
   void add_rows(const TraceMatcher& matcher, std::optional<Phase> phase);
   void add_files();
   void add_buffers();

@@ -551,12 +551,6 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
     out.note = kNothingMatches;
     return out;
   }
-  if (query.by == Axis::Expert && query.filter.layers.size() != 1) {
-    out.note += std::format(
-        "{}A row is the experts with this number of all{} layers, which are different experts. "
-        "Select one layer to rank its experts.",
-        out.note.empty() ? "" : " ", query.filter.layers.empty() ? "" : " selected");
-  }
   const bool by_step = out.value == Value::Time && !is_temporal(query.by);
   if (by_step || query.step_times) out.times = timed_steps(index, query.filter);
   if (by_step) {

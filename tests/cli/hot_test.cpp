@@ -44,6 +44,29 @@ TEST(HotCommand, RanksRowsByValue) {
     EXPECT_EQ(hot["classes"]["hot"]["rows"], (total + 3) / 4);
 }
 
+// Expert 3 of layer 0 and expert 3 of layer 1 have nothing in common but the number.
+TEST(HotCommand, RanksTheExpertsOfEachLayer) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model moe --layers 3 -q -o m.gguf").code, 0);
+  ASSERT_EQ(
+      run_tt(folder, "record -m m.gguf -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace")
+          .code,
+      0);
+  std::map<std::string, double> expected, found;
+  const json sql = json::parse(
+      run_tt(folder,
+             "sql a.ttrace --json \"SELECT format('blk.%d expert %d', layer_id, expert_id), "
+             "count(*) FROM access WHERE expert_id IS NOT NULL GROUP BY 1\"")
+          .out);
+  for (const json& row : sql["rows"]) expected[row[0]] = row[1];
+  const json hot = json::parse(run_tt(folder, "hot a.ttrace --by expert --json --limit 1000").out);
+  for (const json& row : hot["rows"])
+    found[row["name"]] = row["all"]["reads"].get<double>() + row["all"]["writes"].get<double>();
+  EXPECT_EQ(found, expected);
+  EXPECT_GT(found.size(), 8U) << "more rows than a layer has experts";
+  EXPECT_EQ(hot["total"], found.size());
+}
+
 // A dense model reads each weight once per token: the number of accesses says nothing, and layers
 // have weights of equal sizes.
 TEST(HotCommand, AnswersForWeightsAndDividesNoEqualRows) {

@@ -40,8 +40,12 @@ std::string row_name(Axis axis, const Fact& fact, const KernelRules& rules) {
       return fact.access ? to_text(graph.tensor(fact.access->tensor).source) : "";
     case Axis::Type:
       return fact.access ? graph.tensor(graph.root(fact.access->tensor)).type : "";
-    case Axis::Expert:
-      return fact.expert < 0 ? "" : std::to_string(fact.expert);
+    case Axis::Expert: {
+      if (fact.expert < 0) return "";
+      const LayerId layer = graph.tensor(graph.root(fact.access->tensor)).layer;
+      return (layer == kNoLayer ? "" : "blk." + std::to_string(layer.v) + " ") + "expert " +
+             std::to_string(fact.expert);
+    }
     default:
       return "all";
   }

@@ -1,7 +1,5 @@
 // What the search finds by number: "12", "step 12", "token 17", "layer 5" or "l 5", "expert 3 layer 2",
 // "layer 0 head 1". Parsing and limits are pure functions.
-import { offerUndo } from '../state/view/answer';
-import { withoutKeys } from '../state/view/filter';
 import { headName, type Selection } from '../state/view/selection';
 import type { OpenSession } from '../state/session/open_session';
 import type { Store } from '../state/store';
@@ -20,10 +18,9 @@ export interface Jump {
   readonly step?: number;
   readonly layer?: number;
   readonly selection?: Selection;
-  readonly filter?: string; // replaces the words of the filter about layers and experts
 }
 
-// `layer`: the one in view, of a head without a layer.
+// `layer`: the one in view, of a head or an expert without a layer.
 export function findJumps(query: string, counts: Counts, layer: number): readonly Jump[] {
   const only = /^\s*(\d{1,9})\s*$/.exec(query)?.[1];
   const all: readonly Numbers[] = only
@@ -54,19 +51,18 @@ function jumpOf({ step, token, layer, expert, head }: Numbers, inView: number): 
   const at = layer === undefined ? {} : { layer };
   const ofLayer = layer === undefined ? '' : ` of layer ${layer}`;
   if (given > 1) return null;
+  const inLayer = layer ?? inView;
   if (expert !== undefined)
     return {
-      title: `Select expert ${expert}${ofLayer}`,
-      ...at,
-      selection: { kind: 'expert', expert },
-      // An expert has a number in each layer: its figures are those of all layers without a filter.
-      ...(layer === undefined ? {} : { filter: `layer:${layer}` }),
+      title: `Select expert ${expert} of layer ${inLayer}`,
+      layer: inLayer,
+      selection: { kind: 'expert', layer: inLayer, expert },
     };
   if (head !== undefined) {
-    const one = { layer: layer ?? inView, head };
+    const one = { layer: inLayer, head };
     return {
       title: `Select ${headName(one)}`,
-      layer: one.layer,
+      layer: inLayer,
       selection: { kind: 'head', ...one },
     };
   }
@@ -103,7 +99,7 @@ function countsOf(store: Store, { data, info }: OpenSession): Counts {
 }
 
 function go(store: Store, session: OpenSession, jump: Jump): void {
-  const { step, layer, selection, filter: added } = jump;
+  const { step, layer, selection } = jump;
   const { navigation } = store;
   if (selection?.kind === 'token') {
     store.selectToken(session, selection.token, layer ?? null);
@@ -111,15 +107,9 @@ function go(store: Store, session: OpenSession, jump: Jump): void {
   }
   const view = navigation.view.peek();
   const next = step === undefined ? view : withStep(view, step);
-  const filter =
-    added === undefined
-      ? view.filter
-      : `${added} ${withoutKeys(view.filter, ['layer', 'expert'])}`.trim();
   navigation.go({
     ...next,
     layer: layer ?? view.layer,
     selection: selection ?? next.selection,
-    filter,
   });
-  if (filter !== view.filter) offerUndo(store, `Filter ${filter}.`, view);
 }

@@ -120,9 +120,11 @@ describe('the totals of a mixture of experts', () => {
   it('of an expert are those of phase, range and filter', async () => {
     await fixture.recorded(12);
     const rest = await fixture.get<Breakdown>('breakdown?by=expert&sort=-accesses&limit=1');
-    const expert = rest.rows[0]?.name ?? '';
-    await compare(`sel=x:${expert}`, 'expert', expert);
-    await fixture.show(fixture.session ?? '', `sel=x:${expert}`, `q=expert:${expert}`);
+    const name = rest.rows[0]?.name ?? '';
+    const [, layer, expert] = /^blk\.(\d+) expert (\d+)$/.exec(name) ?? [];
+    const link = `sel=x:${layer ?? ''}.${expert ?? ''}`;
+    await compare(link, 'expert', name);
+    await fixture.show(fixture.session ?? '', link, `q=expert:${expert ?? ''}`);
     await expect.poll(() => scope().innerText()).toContain('whole session');
   });
 });

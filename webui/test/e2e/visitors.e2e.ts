@@ -193,7 +193,7 @@ it('which tokens used expert 3 of layer 2', async () => {
   );
   const track = layout.tracks[0];
   if (!track) throw new Error('no track');
-  const row = picture.y.rows.indexOf('3');
+  const row = picture.y.rows.indexOf('blk.2 expert 3');
   const points = Array.from({ length: picture.x.size }, (_, token) => [
     xOf(layout, token + 0.5),
     yOf(track, row + 0.5),
@@ -232,7 +232,7 @@ it('which tokens used expert 3 of layer 2, as links of the expert', async () => 
     for (const more = list.getByRole('button', { name: /^Show \d+ more$/ }); await more.count();)
       await more.click();
     const details = await list.locator('button.jump .dim').allInnerTexts();
-    return details.map((text) => Number(/^token (\d+), /.exec(text)?.[1]));
+    return details.map((text) => Number(/^token (\d+)$/.exec(text)?.[1]));
   };
   const used = async (query: string) => {
     const { tokens } = await fixture.get<{
@@ -240,9 +240,7 @@ it('which tokens used expert 3 of layer 2, as links of the expert', async () => 
     }>(`experts/tokens?limit=1000${query}`);
     return tokens.filter(({ experts }) => experts.some(({ expert }) => expert === 3)).map(({ token }) => token); // prettier-ignore
   };
-  await fixture.show(session, 'sel=x:3');
-  await expect.poll(listed).toEqual(await used(''));
-  await fixture.filter.fill('layer:2');
+  await fixture.show(session, 'sel=x:2.3');
   const ofLayer = await used('&layer=2');
   await expect.poll(listed).toEqual(ofLayer);
   expect(await fixture.axeViolations()).toEqual([]);
@@ -254,7 +252,7 @@ it('which tokens used expert 3 of layer 2, as links of the expert', async () => 
   await click(list.locator('button.jump').last());
   await expect.poll(() => fixture.hash.get('sel')).toBe(`k:${ofLayer.at(-1) ?? ''}`);
   await page.goBack();
-  await expect.poll(() => fixture.hash.get('sel')).toBe('x:3');
+  await expect.poll(() => fixture.hash.get('sel')).toBe('x:2.3');
 });
 
 it('which tokens used expert 3 of layer 2, as a table to copy', async () => {

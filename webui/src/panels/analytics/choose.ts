@@ -3,10 +3,9 @@ import type { Pick } from '../../charts/table';
 import { parseFilter, toggleWord } from '../../state/view/filter';
 import type { OpenSession } from '../../state/session/open_session';
 import { graphOf } from '../../state/session/per_session';
-import type { Selection } from '../../state/view/selection';
+import { partNamed, type Selection } from '../../state/view/selection';
 import type { Store } from '../../state/store';
 
-const HEAD = /^blk\.(\d+) head (\d+)$/;
 const WORDS: Readonly<Record<string, string>> = {
   component: 'component',
   op_kind: 'op',
@@ -21,24 +20,21 @@ export function selectionOf(session: OpenSession, { of, name }: Pick): Selection
   switch (of) {
     case 'layer':
       return isNumber ? { kind: 'layer', layer: number } : null;
-    case 'expert':
-      return isNumber ? { kind: 'expert', expert: number } : null;
     case 'token':
       return isNumber ? { kind: 'token', token: number } : null;
     case 'tensor':
       return graphOf(session).state.peek().value?.tensorOf.has(name) === true
         ? { kind: 'tensor', name }
         : null;
-    case 'head': {
-      const [, layer, head] = HEAD.exec(name) ?? [];
-      return layer === undefined ? null : { kind: 'head', layer: Number(layer), head: Number(head) };
-    }
+    case 'expert':
+    case 'head':
+      return partNamed(name);
     case 'op':
       return name === '' ? null : { kind: 'output', of: 'op', name };
     default:
       return null;
   }
-} // prettier-ignore
+}
 
 export function choose(store: Store, session: OpenSession, pick: Pick): void {
   const { of, name } = pick;

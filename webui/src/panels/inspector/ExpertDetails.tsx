@@ -1,6 +1,7 @@
-// An expert: what it costs, and the tokens that used it.
+// An expert of a layer: what it costs, and the tokens that used it.
 import { useMemo } from 'preact/hooks';
-import { excludesExpert, onlyLayer, parseFilter, toggleWord } from '../../state/view/filter';
+import { excludes, parseFilter, toggleWord } from '../../state/view/filter';
+import type { ExpertOfLayer } from '../../state/view/selection';
 import type { Store } from '../../state/store';
 import { usePart, useResource } from '../../ui/hooks';
 import { Failed } from '../../ui/States';
@@ -9,20 +10,23 @@ import { expertTokensQuery, tokensOfExpert } from './expert_tokens';
 import { inspectExpert } from './inspect_session';
 import { InspectionView, type DetailsProps } from './InspectionView';
 
-export function ExpertDetails({ store, session, expert }: DetailsProps & { expert: number }) {
+export function ExpertDetails(props: DetailsProps & { selected: ExpertOfLayer }) {
+  const { store, session, selected } = props;
   void session.feed.version.value;
-  const resource = useMemo(() => tokensOfExpert(store, session, expert), [store, session, expert]);
+  const resource = useMemo(
+    () => tokensOfExpert(store, session, selected),
+    [store, session, selected.layer, selected.expert],
+  );
   const { value: used, error } = useResource(resource);
   const missing = usePart(() =>
-    expertTokensQuery(expert, store.navigation.view.value).missing.join('\n'),
+    expertTokensQuery(selected, store.navigation.view.value).missing.join('\n'),
   );
-  const only = usePart(() => onlyLayer(parseFilter(store.navigation.view.value.filter)));
   return (
     <InspectionView
       store={store}
       session={session}
-      what={inspectExpert(expert, session.data, used, store.layers.value, only)}
-      note={<Excluded store={store} expert={expert} />}
+      what={inspectExpert(selected, session.data, used)}
+      note={<Excluded store={store} selected={selected} />}
     >
       {error && <Failed what="The tokens that used it cannot be shown." error={error} />}
       {used && (used.tokens.length === 0 || missing !== '') && (
@@ -38,13 +42,17 @@ export function ExpertDetails({ store, session, expert }: DetailsProps & { exper
 }
 
 // The filter selects other experts than the selected one.
-function Excluded({ store, expert }: { store: Store; expert: number }) {
+function Excluded({ store, selected }: { store: Store; selected: ExpertOfLayer }) {
   const { navigation } = store;
-  const words = usePart(() =>
-    excludesExpert(parseFilter(navigation.view.value.filter), expert)
+  const words = usePart(() => {
+    const terms = parseFilter(navigation.view.value.filter);
+    return [
+      ...excludes(terms, 'expert', selected.expert),
+      ...excludes(terms, 'layer', selected.layer),
+    ]
       .map(({ text }) => text)
-      .join(' '),
-  );
+      .join(' ');
+  });
   if (words === '') return null;
   return (
     <p class="excluded">

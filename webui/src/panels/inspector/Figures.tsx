@@ -5,7 +5,8 @@ import { useMemo } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatCount, formatNs } from '../../format';
 import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
-import { expertRows, parseFilter } from '../../state/view/filter';
+import { excludes, parseFilter } from '../../state/view/filter';
+import { partNamed } from '../../state/view/selection';
 import { scopeText } from '../../state/view/range_query';
 import { usePart, useResource } from '../../ui/hooks';
 import { Unused } from '../../ui/Unused';
@@ -70,10 +71,15 @@ export function isPartShown(store: Store): boolean {
   return phase !== 'all' || range !== null || filter.trim() !== '';
 }
 
-// Whether a word of the filter only selects the row of the place.
-function isPlaceOf(word: string, { axis, index }: Place): boolean {
-  const rows = axis === 'expert' ? expertRows(parseFilter(word)) : null;
-  return rows !== null && index !== null && rows.from <= index && index < rows.to;
+// Whether a word of the filter is about experts and selects that of the place.
+function isPlaceOf(word: string, { name }: Place): boolean {
+  const part = partNamed(name);
+  const terms = parseFilter(word).filter(({ key }) => key === 'expert');
+  return (
+    part?.kind === 'expert' &&
+    terms.length > 0 &&
+    excludes(terms, 'expert', part.expert).length === 0
+  );
 }
 
 // What the totals are of, and what of it they cannot honour.

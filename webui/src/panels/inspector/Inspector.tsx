@@ -32,7 +32,7 @@ function Details({ store, session }: SessionProps) {
     case 'layer':
       return <LayerDetails store={store} session={session} layer={selection.layer} />;
     case 'expert':
-      return <ExpertDetails store={store} session={session} expert={selection.expert} />;
+      return <ExpertDetails store={store} session={session} selected={selection} />;
     case 'head':
       return <InspectionView store={store} session={session} what={inspectHead(selection)} />;
     case 'op':

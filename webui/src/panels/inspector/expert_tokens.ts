@@ -1,6 +1,6 @@
-// The tokens that routers sent to an expert, of what the view selects.
+// The tokens that the router of a layer sent to one of its experts, of what the view selects.
 import { computed } from '@preact/signals';
-import { plural, visibleText } from '../../format';
+import { visibleText } from '../../format';
 import { MAX_PAGE_ROWS } from '../../net/api';
 import type { QueryRows } from '../../net/types';
 import { ok } from '../../result';
@@ -9,30 +9,27 @@ import type { OpenSession } from '../../state/session/open_session';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import type { TraceData } from '../../state/session/trace_data';
+import type { ExpertOfLayer } from '../../state/view/selection';
 import type { AxisRange, View } from '../../state/view/view';
 import type { Jump } from './inspection';
 
-export interface ExpertToken {
-  readonly token: number; // index in the session
-  readonly layers: readonly number[]; // whose routers chose the expert
-}
-
 export interface ExpertTokens {
-  readonly tokens: readonly ExpertToken[]; // by index
+  readonly tokens: readonly number[]; // indices in the session, ascending
   readonly more: boolean; // there are further ones
 }
 
-// The statement, and what of the view it cannot honour. Words about experts do not apply: the list is
-// of one expert.
+// The statement, and what of the view it cannot honour. Words about experts and layers do not apply:
+// the list is of one expert.
 export function expertTokensQuery(
-  expert: number,
+  { layer, expert }: ExpertOfLayer,
   { phase, range, filter }: Pick<View, 'phase' | 'range' | 'filter'>,
 ): { readonly sql: string; readonly missing: readonly string[] } {
-  const terms = parseFilter(filter).filter(({ key }) => key !== 'expert');
+  const terms = parseFilter(filter).filter(({ key }) => key !== 'expert' && key !== 'layer');
   const words = sqlFilter('expert', terms);
   const parts = [range?.x, range?.y].flatMap((part) => (part ? [part] : []));
   const lost = parts.filter((part) => rangeSql(part) === null);
   const where = [
+    `layer_id = ${layer}`,
     `expert_id = ${expert}`,
     'token_id IS NOT NULL',
     ...(phase === 'all' ? [] : [`phase = '${phase}'`]),
@@ -40,7 +37,7 @@ export function expertTokensQuery(
     ...parts.flatMap((part) => rangeSql(part) ?? []),
   ];
   return {
-    sql: `SELECT token_id, group_concat(DISTINCT layer_id) FROM expert WHERE ${where.join(' AND ')} GROUP BY token_id ORDER BY token_id`,
+    sql: `SELECT DISTINCT token_id FROM expert WHERE ${where.join(' AND ')} ORDER BY token_id`,
     missing: [
       ...words.missing.map(({ text }) => text),
       ...lost.map(({ axis }) => `range of ${axis.replace('_', ' ')}`),
@@ -66,32 +63,15 @@ function rangeSql({ axis, from, to }: AxisRange): string | null {
 }
 
 export const expertTokens = ({ rows, more }: Pick<QueryRows, 'rows' | 'more'>): ExpertTokens => ({
-  tokens: rows.map(([token, layers]) => ({
-    token: Number(token),
-    layers: String(layers)
-      .split(',')
-      .map(Number)
-      .sort((a, b) => a - b),
-  })),
+  tokens: rows.map(([token]) => Number(token)),
   more,
 });
 
-const LISTED_LAYERS = 6;
-
-// `layers`: of the model.
-export function jumpToExpertToken(
-  data: TraceData,
-  { token, layers: of }: ExpertToken,
-  layers: number,
-): Jump {
+export function jumpToExpertToken(data: TraceData, token: number): Jump {
   const known = data.tokens[token];
-  const where =
-    of.length > LISTED_LAYERS
-      ? `${of.length} of ${plural(layers, 'layer')}`
-      : `layer${of.length === 1 ? '' : 's'} ${of.join(', ')}`;
   return {
     text: known ? visibleText(known.text) || `#${known.id}` : `token ${token}`,
-    detail: `token ${token}, ${where}`,
+    detail: `token ${token}`,
     to: { kind: 'token', token },
   };
 }
@@ -99,10 +79,10 @@ export function jumpToExpertToken(
 export function tokensOfExpert(
   store: Store,
   session: OpenSession,
-  expert: number,
+  selected: ExpertOfLayer,
 ): Resource<ExpertTokens> {
   const { api, reconnects } = session.context;
-  const sql = computed(() => expertTokensQuery(expert, store.navigation.view.value).sql);
+  const sql = computed(() => expertTokensQuery(selected, store.navigation.view.value).sql);
   return new Resource<ExpertTokens>({
     // Read again once a second while the session grows.
     key: () => {

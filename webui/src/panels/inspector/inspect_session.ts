@@ -22,7 +22,12 @@ import {
 } from './inspection';
 import { jumpToExpertToken, type ExpertTokens } from './expert_tokens';
 import { againstMedian, everything, median, slownessText } from './place';
-import { headName } from '../../state/view/selection';
+import {
+  expertName,
+  headName,
+  type ExpertOfLayer,
+  type HeadOfLayer,
+} from '../../state/view/selection';
 import { ofExpert, ofHead, ofLayer, ofSession, ofToken } from './reproduce';
 
 // `layer`: the selected one, in the map the row of the token's cell.
@@ -203,37 +208,35 @@ export function inspectLayer(
   };
 }
 
-// An expert of a mixture of experts, in all layers or in the only one that the filter selects. `used`: the
-// tokens that used it; null: loading.
+// An expert of a layer. `used`: the tokens that used it; null: loading.
 export function inspectExpert(
-  expert: number,
+  of: ExpertOfLayer,
   data: TraceData,
   used: ExpertTokens | null,
-  layers: number,
-  only: number | null = null,
 ): Inspection {
+  const { layer, expert } = of;
   return {
     kind: 'Expert',
-    title: only === null ? String(expert) : `${expert} of layer ${only}`,
+    title: `${expert} of layer ${layer}`,
     figures: [],
-    place: { axis: 'expert', name: String(expert), index: expert },
+    place: { axis: 'expert', name: expertName(of), index: null },
     now: null,
-    copy: ofExpert(expert),
-    facts: fact('index', `${expert} of each layer`),
+    copy: ofExpert(of),
+    facts: [...fact('expert', expert), ...fact('layer', layer)],
     links: [
       {
         title: used?.more ? 'The first tokens that used it' : 'Tokens that used it',
-        jumps: (used?.tokens ?? []).map((one) => jumpToExpertToken(data, one, layers)),
+        jumps: (used?.tokens ?? []).map((one) => jumpToExpertToken(data, one)),
       },
     ],
-    accessesOf: `expert:${expert}`,
-    layer: null,
-    json: { expert, ...(used ? { tokens: used.tokens } : {}) },
+    accessesOf: `layer:${layer} expert:${expert}`,
+    layer,
+    json: { layer, expert, ...(used ? { tokens: used.tokens } : {}) },
   };
 }
 
 // An attention head of a layer: its parts of the weights and of the KV cache.
-export function inspectHead(of: { readonly layer: number; readonly head: number }): Inspection {
+export function inspectHead(of: HeadOfLayer): Inspection {
   const { layer, head } = of;
   const name = headName(of);
   return {

@@ -1,4 +1,5 @@
 // The same data from REST, SQL and the command line: what "Copy as" gives. Pure functions.
+import type { ExpertOfLayer } from '../../state/view/selection';
 
 export interface Reproduction {
   readonly rest: string; // path below the session: "steps/3/ops?from=17&limit=1"; empty: the session
@@ -55,9 +56,9 @@ export const ofLayer = (layer: number, step: number): Reproduction => ({
   sql: `SELECT op_layer_id, count(*) AS ops, sum(duration_ns) AS duration_ns, sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written FROM op WHERE step = ${step} AND op_layer_id = ${layer}`,
 });
 
-export const ofExpert = (expert: number): Reproduction => ({
-  rest: 'breakdown?by=expert&limit=10000',
-  sql: `SELECT layer_id, count(*) AS accesses, sum(size_bytes) AS size_bytes FROM access WHERE expert_id = ${expert} GROUP BY layer_id`,
+export const ofExpert = ({ layer, expert }: ExpertOfLayer): Reproduction => ({
+  rest: `breakdown?by=expert&layers=${layer}&limit=10000`,
+  sql: `SELECT count(*) AS accesses, sum(size_bytes) AS size_bytes FROM access WHERE layer_id = ${layer} AND expert_id = ${expert}`,
 });
 
 // SQL has no rows per head: the tensors that are divided into heads.

@@ -71,8 +71,7 @@ export function liesIn(selection: Selection | null, of: RangeFilter, data: Trace
 function placeOn(axis: string, selection: Selection | null, data: TraceData): Range | null {
   const at = (unit: number | null): Range | null =>
     unit === null ? null : { from: unit, to: unit + 1 };
-  if (axis === 'layer')
-    return selection?.kind === 'layer' || selection?.kind === 'head' ? at(selection.layer) : null;
+  if (axis === 'layer') return at(selection && 'layer' in selection ? selection.layer : null);
   if (selection?.kind !== 'token') return null;
   if (axis === 'token') return at(selection.token);
   const step = data.stepOfToken(selection.token);

@@ -8,7 +8,7 @@ import type { Range } from '../../plane/range';
 import type { Scene } from '../../plane/scene';
 import type { OpenSession } from '../../state/session/open_session';
 import { accessesOf, executedOp, graphOf, opsOf } from '../../state/session/per_session';
-import { headName, type Selection } from '../../state/view/selection';
+import { expertName, headName, partNamed, type Selection } from '../../state/view/selection';
 import type { Store } from '../../state/store';
 import type { TraceData } from '../../state/session/trace_data';
 import { comparedOf } from '../../state/view/view';
@@ -17,7 +17,6 @@ import { tracksOf, type MapOptions } from './map_options';
 import type { MapScene } from './map_scene';
 
 // The names of the rows of the axis `head`.
-const HEAD = /^blk\.(\d+) head (\d+)$/;
 
 const NOTHING: Marked = { x: null, ys: [], compared: { x: null, ys: [] } };
 
@@ -77,16 +76,7 @@ export class MapSelection {
       const graph = graphOf(this.session).state.peek().value;
       return graph?.tensorOf.has(tensor) === true ? { kind: 'tensor', name: tensor } : null;
     }
-    if (track === 'expert') {
-      const expert = Number(row);
-      return Number.isInteger(expert) ? { kind: 'expert', expert } : null;
-    }
-    if (track === 'head') {
-      const [, layer, head] = HEAD.exec(row ?? '') ?? [];
-      return layer === undefined
-        ? null
-        : { kind: 'head', layer: Number(layer), head: Number(head) };
-    }
+    if (track === 'expert' || track === 'head') return partNamed(row ?? '');
     if (track !== 'op') return null;
     const ops = opsOf(this.session).state.peek().value?.rows ?? [];
     const op = ops.find((one) => one.tensor_name === row);
@@ -183,7 +173,7 @@ export class MapSelection {
   // selected expert or head, or of the output of the selected op.
   private selectedName(selection: Selection | null): string | null {
     if (selection?.kind === 'tensor') return selection.name.replace(/~\d+$/, '');
-    if (selection?.kind === 'expert') return String(selection.expert);
+    if (selection?.kind === 'expert') return expertName(selection);
     if (selection?.kind === 'head') return headName(selection);
     if (selection?.kind === 'access') {
       const accesses = accessesOf(this.session).state.value.value ?? [];

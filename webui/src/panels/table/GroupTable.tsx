@@ -11,7 +11,7 @@ import { bothOf, filteredSums } from '../../state/view/range_query';
 import type { OpenSession } from '../../state/session/open_session';
 import { graphOf } from '../../state/session/per_session';
 import { Resource } from '../../state/resource';
-import type { Selection } from '../../state/view/selection';
+import { partNamed, type Selection } from '../../state/view/selection';
 import type { Store } from '../../state/store';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
@@ -33,7 +33,7 @@ const WORDS: Readonly<Record<ServerGroup, (name: string) => string>> = {
   layer: (name) => `layer:${name === 'outside' ? 'none' : name}`,
   op_kind: (name) => `op:${name}`,
   kernel: (name) => (name === 'unknown' ? '' : `kernel:${name}`),
-  expert: (name) => `expert:${name}`,
+  expert: (name) => name.replace(/^blk\.(\d+) expert /, 'layer:$1 expert:'),
   component: (name) => `component:${name}`,
   source: (name) => `source:${name}`,
   phase: (name) => `phase:${name}`,
@@ -187,7 +187,7 @@ const SORTS: readonly string[] = [
 function selectionOf(session: OpenSession, by: ServerGroup, name: string): Selection | null {
   const number = Number(name);
   if (by === 'layer') return Number.isInteger(number) ? { kind: 'layer', layer: number } : null;
-  if (by === 'expert') return Number.isInteger(number) ? { kind: 'expert', expert: number } : null;
+  if (by === 'expert') return partNamed(name);
   const isTensor = by === 'tensor' && graphOf(session).state.peek().value?.tensorOf.has(name);
   return isTensor === true ? { kind: 'tensor', name } : null;
 }

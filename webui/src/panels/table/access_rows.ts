@@ -73,8 +73,7 @@ export function rangeSql(
     if (axis === 'layer') {
       const ofLayers = `op_layer_id BETWEEN ${from} AND ${last}`;
       where.push(layers >= 0 && to > layers ? `(${ofLayers} OR op_layer_id IS NULL)` : ofLayers);
-    } else if (axis === 'expert') where.push(`expert_id BETWEEN ${from} AND ${last}`);
-    else if (axis === 'file')
+    } else if (axis === 'file')
       where.push(`file_offset < ${to} AND file_offset + file_bytes > ${from}`);
     else if (axis === 'time')
       where.push(`timestamp_ns < ${to} AND timestamp_ns + coalesce(duration_ns, 0) >= ${from}`);

@@ -160,7 +160,7 @@ export function layerOfSelection(
   selection: Selection | null,
   step: number | null,
 ): number | null {
-  if (selection?.kind === 'layer' || selection?.kind === 'head') return selection.layer;
+  if (selection && 'layer' in selection) return selection.layer;
   if (selection === null || step === null) return null;
   const op = opOf(selection);
   const executed = op === null ? undefined : stepOpsOf(session).known(step)?.[op];

@@ -54,7 +54,7 @@ export const repeatAnswer = (hasExperts: boolean): Answer =>
     ? {
         panel: 'map',
         topic: 'repeat',
-        shows: 'step × expert, all layers added up',
+        shows: 'step × expert',
         options: 'y:expert,v:accesses',
       }
     : {

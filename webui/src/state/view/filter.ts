@@ -113,15 +113,6 @@ export function meantFilter(words: readonly string[]): string | null {
   return found.length > 0 ? found.join(' ') : null;
 }
 
-// The filter without the words of these keys.
-export const withoutKeys = (filter: string, keys: readonly FilterKey[]): string =>
-  filter
-    .split(/\s+/)
-    .filter(
-      (word) => !keys.some((key) => word.toLowerCase().replace(/^-/, '').startsWith(`${key}:`)),
-    )
-    .join(' ');
-
 // The filter with a word added, or without it if it is there.
 export function toggleWord(filter: string, word: string): string {
   const words = filter.split(/\s+/).filter(Boolean);
@@ -422,11 +413,12 @@ export function restFilter(
   return { query, missing };
 }
 
-// The experts that the filter selects, as rows; null: not a single range of numbers.
+// The experts that the filter selects of its only layer, as rows; null: of several layers, or not a
+// single range of numbers.
 export function expertRows(
   terms: readonly Term[],
 ): { readonly from: number; readonly to: number } | null {
-  const bounds = onlyBounds(terms, 'expert');
+  const bounds = onlyLayer(terms) === null ? null : onlyBounds(terms, 'expert');
   return bounds && { from: bounds.from, to: bounds.to + 1 };
 }
 
@@ -444,11 +436,15 @@ function onlyBounds(terms: readonly Term[], of: FilterKey): Bounds | null {
   return boundsOf(value) ?? null;
 }
 
-// The words of the filter that exclude an expert.
-export const excludesExpert = (terms: readonly Term[], expert: number): readonly Term[] =>
+// The words of the filter that exclude an expert or a layer.
+export const excludes = (
+  terms: readonly Term[],
+  of: 'expert' | 'layer',
+  number: number,
+): readonly Term[] =>
   terms.filter(
     ({ key, values, not }) =>
-      key === 'expert' && values.some((value) => hasNumber(expert, value)) === not,
+      key === of && values.some((value) => hasNumber(number, value)) === not,
   );
 
 function layersOf({ values, not }: Term, layers: number): string | null {

@@ -12,12 +12,12 @@ export type Selection =
   // `name`: of TemplateGraph.keys
   | { readonly kind: 'output'; readonly of: 'op' | 'node'; readonly name: string }
   | { readonly kind: 'tensor'; readonly name: string } // TemplateGraph.keys
-  | { readonly kind: 'expert'; readonly expert: number }
-  | { readonly kind: 'head'; readonly layer: number; readonly head: number }
+  | ({ readonly kind: 'expert' } & ExpertOfLayer)
+  | ({ readonly kind: 'head' } & HeadOfLayer)
   | { readonly kind: 'token'; readonly token: number }
   | { readonly kind: 'layer'; readonly layer: number };
 
-// The form in URLs: o:ffn_out-3, a:12.30.0, n:Qcur-0~2, t:blk.3.ffn_up.weight, x:6, h:3.7, k:5, l:3.
+// The form in URLs: o:ffn_out-3, a:12.30.0, n:Qcur-0~2, t:blk.3.ffn_up.weight, x:3.6, h:3.7, k:5, l:3.
 // `name`: of the output of the selected op or node. If it is unknown, or looks like an index, the link
 // has the index: o:12, n:7.
 export function encodeSelection(selection: Selection, name: string | null = null): string {
@@ -34,7 +34,7 @@ export function encodeSelection(selection: Selection, name: string | null = null
     case 'tensor':
       return `t:${selection.name}`;
     case 'expert':
-      return `x:${selection.expert}`;
+      return `x:${selection.layer}.${selection.expert}`;
     case 'head':
       return `h:${selection.layer}.${selection.head}`;
     case 'token':
@@ -52,9 +52,9 @@ export function decodeSelection(text: string): Selection | null {
   const output = /^([on]):(.*)$/s.exec(text);
   if (output?.[2] !== undefined && OUTPUT.test(output[2]))
     return { kind: 'output', of: output[1] === 'o' ? 'op' : 'node', name: output[2] };
-  const head = /^h:(\d{1,9})\.(\d{1,9})$/.exec(text);
-  if (head) return { kind: 'head', layer: Number(head[1]), head: Number(head[2]) };
-  const match = /^([oanxkl]):(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(text);
+  const part = /^([hx]):(\d{1,9})\.(\d{1,9})$/.exec(text);
+  if (part) return partOf(part[1] === 'h' ? 'head' : 'expert', Number(part[2]), Number(part[3]));
+  const match = /^([oankl]):(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(text);
   if (!match) return null;
   const [, kind, first, second, third] = match;
   const n = Number(first);
@@ -66,8 +66,6 @@ export function decodeSelection(text: string): Selection | null {
       return { kind: 'access', op: n, access: Number(second), part: Number(third) };
     case 'n':
       return { kind: 'node', node: n };
-    case 'x':
-      return { kind: 'expert', expert: n };
     case 'k':
       return { kind: 'token', token: n };
     default:
@@ -84,6 +82,26 @@ export function opOf(selection: Selection | null): number | null {
   return selection?.kind === 'op' || selection?.kind === 'access' ? selection.op : null;
 }
 
-// The name of a head, as in the map.
-export const headName = ({ layer, head }: { readonly layer: number; readonly head: number }) =>
-  `blk.${layer} head ${head}`;
+// The names of a head and of an expert are those of their rows on the server. Their numbers are of
+// their layer.
+export interface HeadOfLayer {
+  readonly layer: number;
+  readonly head: number;
+}
+export interface ExpertOfLayer {
+  readonly layer: number;
+  readonly expert: number;
+}
+export const headName = ({ layer, head }: HeadOfLayer): string => `blk.${layer} head ${head}`;
+export const expertName = ({ layer, expert }: ExpertOfLayer): string =>
+  `blk.${layer} expert ${expert}`;
+
+const partOf = (kind: 'head' | 'expert', layer: number, number: number): Selection =>
+  kind === 'head' ? { kind, layer, head: number } : { kind, layer, expert: number };
+
+// Null: it is another name.
+export function partNamed(name: string): Selection | null {
+  const [, layer, kind, number] = /^blk\.(\d+) (head|expert) (\d+)$/.exec(name) ?? [];
+  if (kind !== 'head' && kind !== 'expert') return null;
+  return partOf(kind, Number(layer), Number(number));
+}

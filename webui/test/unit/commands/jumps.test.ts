@@ -12,8 +12,7 @@ describe('the search by number', () => {
         {
           title: 'Select expert 3 of layer 2',
           layer: 2,
-          selection: { kind: 'expert', expert: 3 },
-          filter: 'layer:2',
+          selection: { kind: 'expert', layer: 2, expert: 3 },
         },
       ]);
     },
@@ -25,7 +24,7 @@ describe('the search by number', () => {
   });
   it.each([
     ['token 17', [{ selection: { kind: 'token', token: 17 } }]],
-    ['expert 3', [{ selection: { kind: 'expert', expert: 3 } }]],
+    ['expert 3', [{ layer: 3, selection: { kind: 'expert', layer: 3, expert: 3 } }]],
     ['layer 2', [{ layer: 2 }]],
     ['l 2', [{ layer: 2 }]],
     ['step 12', [{ step: 12 }]],

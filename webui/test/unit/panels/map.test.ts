@@ -314,7 +314,8 @@ describe('a selection', () => {
     [{ kind: 'token', token: 3 }, times, false],
     [{ kind: 'layer', layer: 1 }, tokens, true],
     [{ kind: 'head', layer: 2, head: 0 }, tokens, false],
-    [{ kind: 'expert', expert: 7 }, tokens, true],
+    [{ kind: 'expert', layer: 1, expert: 7 }, tokens, true],
+    [{ kind: 'expert', layer: 2, expert: 7 }, tokens, false],
     [null, tokens, true],
   ] as const)('%j is in %j: %s', (selection, range, is) => {
     expect(liesIn(selection, range, data)).toBe(is);
@@ -394,10 +395,11 @@ const EIGHT = Array.from({ length: 8 }, (_, i) => String(i));
 
 describe('the rows of experts', () => {
   it.each([
-    ['expert:3', { from: 3, to: 4 }],
+    ['expert:3', null],
+    ['layer:0 expert:3', { from: 3, to: 4 }],
     ['layer:2 expert:1-2', { from: 1, to: 3 }],
-    ['-expert:3', null],
-    ['expert:1,3', null],
+    ['layer:2 -expert:3', null],
+    ['layer:2 expert:1,3', null],
     ['layer:2', null],
   ] as const)('of the filter %s are shown', (filter, rows) => {
     expect(expertRows(parseFilter(filter))).toEqual(rows);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { nextSort, sortOf, sortText } from '../../../src/grid/column';
 import type { OpSource } from '../../../src/net/types';
 import {
-  excludesExpert,
+  excludes,
   filterOps,
   meantFilter,
   parseFilter,
@@ -191,7 +191,7 @@ describe('a filter by experts', () => {
     ['-expert:4', []],
     ['layer:2', []],
   ])('“%s” excludes expert 3 by %s', (filter, words) => {
-    expect(excludesExpert(parseFilter(filter), 3).map(({ text }) => text)).toEqual(words);
+    expect(excludes(parseFilter(filter), 'expert', 3).map(({ text }) => text)).toEqual(words);
   });
 });
 

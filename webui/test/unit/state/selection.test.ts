@@ -76,7 +76,7 @@ describe('a selection in a link', () => {
       '.',
       '~',
       '2',
-      '7',
+      '2.7',
       '-',
       ' ',
       '\n',

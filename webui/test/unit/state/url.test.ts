@@ -49,7 +49,7 @@ describe('a URL', () => {
     'n:7',
     't:blk.3.ffn_up.weight',
     't:Qcur-0~2',
-    'x:6',
+    'x:2.6',
     'h:3.7',
     'k:0',
     'l:3',

@@ -3,7 +3,8 @@ import * as wire from '../../../net/types';
 import type { Router } from '../../../net/types';
 import { visibleText } from '../../../format';
 import { column, route, statement, words, type ChartRequest, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
-import type { ChartTable, Series } from '../../../charts/table';
+import type { ChartTable, Pick, Series } from '../../../charts/table';
+import { expertName } from '../../../state/view/selection';
 
 const routers = (scope: Scope, table: (routers: readonly Router[]) => ChartTable): ChartRequest =>
   route('experts', scope.phase === null ? {} : { phase: scope.phase }, wire.experts, (answer) =>
@@ -65,6 +66,10 @@ const ofLayer = (scope: Scope, tables: (detail: wire.RouterDetail) => ChartTable
     tables,
   );
 
+// Experts of the shown layer.
+const picksOf = ({ layer }: Scope, experts: readonly number[]): readonly Pick[] =>
+  experts.map((expert) => ({ of: 'expert', name: expertName({ layer, expert }) }));
+
 export const EXPERTS: readonly ChartSpec[] = [
   {
     id: 'expert_load',
@@ -82,7 +87,7 @@ export const EXPERTS: readonly ChartSpec[] = [
             name: String(expert),
             unit: 'count',
             values: all.map(({ used }) => used.find((one) => one.expert === expert)?.choices ?? 0),
-            pick: { of: 'expert', name: String(expert) },
+            picks: all.map(({ layer }) => ({ of: 'expert', name: expertName({ layer: layer ?? 0, expert }) })), // prettier-ignore
           })),
         };
       }),
@@ -174,6 +179,7 @@ export const EXPERTS: readonly ChartSpec[] = [
         return {
           key: { name: 'expert', of: 'expert' },
           keys: all,
+          picks: picksOf(scope, all),
           series: all.map((other) => ({
             name: String(other),
             unit: 'count',
@@ -206,7 +212,7 @@ export const EXPERTS: readonly ChartSpec[] = [
         return {
           key: { name: 'expert and token', of: 'name' },
           keys: rows.map(({ expert, text }) => `${expert}: ${visibleText(text)}`),
-          picks: rows.map(({ expert }) => ({ of: 'expert', name: String(expert) })),
+          picks: picksOf(scope, rows.map(({ expert }) => expert)), // prettier-ignore
           series: [{ name: 'lift', unit: 'number', values: of(({ lift }) => lift) }],
           more: [
             { name: 'at least', unit: 'number', values: of(({ lift_low }) => lift_low) },
@@ -249,6 +255,7 @@ export const EXPERTS: readonly ChartSpec[] = [
           return {
             key: { name: 'expert', of: 'expert' },
             keys: experts,
+            picks: picksOf(scope, experts),
             series: order.map((token) => ({
               name: `${token} ${visibleText(names.get(token) ?? '')}`,
               unit: 'number',
