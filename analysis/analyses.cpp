@@ -88,7 +88,8 @@ template <class Found>
 std::vector<TraceFilter> filters_of(const TraceFilter& filter, const Found&) {
   return {filter};
 }
-std::vector<TraceFilter> filters_of(const TraceFilter& filter, const WithinComparison& found) {
+std::vector<TraceFilter> filters_of(TraceFilter filter, const WithinComparison& found) {
+  if (found.phase) filter.phase = found.phase;
   return {filter_of_side(filter, found.axis, found.left),
           filter_of_side(filter, found.axis, found.right)};
 }
@@ -163,8 +164,9 @@ constexpr columns::Enumeration kRowAxisWords{
     .schema = "RowAxis", .count = kAxisWords.count, .word = kAxisWords.word};
 constexpr const char* kStepTimes =
     "add the median and the spread of the time in one step to each row (step_ns), of generated "
-    "steps unless phase selects others. Takes longer, because it reads the times of all ops. Not "
-    "for by=step and by=token";
+    "steps unless phase selects others; sort=time then sorts by the median. Takes longer, because "
+    "it "
+    "reads the times of all ops. Not for by=step and by=token";
 constexpr const char* kNoLayerNumber = "is not the number of a layer. Layers are numbered from 0.";
 
 struct NoQuery {};

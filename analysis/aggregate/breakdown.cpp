@@ -341,16 +341,12 @@ std::expected<std::vector<BreakdownRow>, TraceError> rows_of(const SessionIndex&
   return rows;
 }
 
-// Sets BreakdownRow::step of rows of an axis. `row_of`: the BreakdownRow of one of `rows`.
-template <class Rows, class RowOf = std::identity>
-Status add_step_times(const SessionIndex& index, Axis by, const TraceFilter& filter, Rows&& rows,
-                      const ContinueCheck& keep_going, RowOf row_of = {}) {
-  std::vector<std::int64_t> keys;
-  for (auto& row : rows) keys.push_back(std::invoke(row_of, row).key);
-  const auto times = step_times(index, by, filter, keys, keep_going);
-  if (!times) return std::unexpected(times.error());
-  for (std::size_t i = 0; i < times->size(); ++i) std::invoke(row_of, rows[i]).step = (*times)[i];
-  return {};
+// What rows are ranked by. `by_step`: times are those of a step; a row without one is last.
+auto ranked_by(Value value, bool by_step) {
+  return [=](const BreakdownRow& row) {
+    if (!by_step) return row.all.of(value);
+    return row.step ? static_cast<double>(row.step->spread.median.v) : 0.0;
+  };
 }
 
 void name(std::span<BreakdownRow> rows, Axis by) {
@@ -373,6 +369,22 @@ TraceSums& TraceSums::operator+=(const TraceSums& other) {
   return *this;
 }
 
+Status add_step_times(const SessionIndex& index, Axis by, const TraceFilter& filter,
+                      std::span<BreakdownRow> rows, const ContinueCheck& keep_going) {
+  std::vector<std::int64_t> keys;
+  for (const BreakdownRow& row : rows) keys.push_back(row.key);
+  const auto times = step_times(index, by, filter, keys, keep_going);
+  if (!times) return std::unexpected(times.error());
+  for (std::size_t i = 0; i < times->size(); ++i) rows[i].step = (*times)[i];
+  return {};
+}
+
+TraceSums TraceSums::operator/(double by) const {
+  TraceSums out;
+  for (const auto& [value, part] : kParts) out.*part = this->*part / by;
+  return out;
+}
+
 std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
                                                const BreakdownQuery& query,
                                                const ContinueCheck& keep_going) {
@@ -381,9 +393,14 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
   auto rows = rows_of(index, query, keep_going);
   if (!rows) return std::unexpected(rows.error());
   out.row_count = rows->size();
+  const bool has_steps = query.step_times && !is_temporal(query.by);
+  const bool by_step = has_steps && query.order && query.order->by == Value::Time;
+  if (by_step) {
+    if (auto added = add_step_times(index, query.by, query.filter, *rows, keep_going); !added)
+      return std::unexpected(added.error());
+  }
   if (query.order) {
-    auto places = sorted_indices(
-        *rows, *query.order, [&](const BreakdownRow& row) { return row.all.of(query.order->by); });
+    auto places = sorted_indices(*rows, *query.order, ranked_by(query.order->by, by_step));
     for (const std::size_t i : on_page(places, query.page))
       out.rows.push_back(std::move((*rows)[i]));
   } else if (on_page(*rows, query.page).size() == rows->size()) {
@@ -403,7 +420,7 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
         !added)
       return std::unexpected(added.error());
   }
-  if (query.step_times && !is_temporal(query.by)) {
+  if (has_steps && !by_step) {
     if (auto added = add_step_times(index, query.by, query.filter, out.rows, keep_going); !added)
       return std::unexpected(added.error());
   }
@@ -557,10 +574,7 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
     if (auto added = add_step_times(index, query.by, query.filter, *rows, keep_going); !added)
       return std::unexpected(added.error());
   }
-  const auto value_of = [&](const BreakdownRow& row) {
-    if (!by_step) return row.all.of(out.value);
-    return row.step ? static_cast<double>(row.step->spread.median.v) : 0.0;
-  };
+  const auto value_of = ranked_by(out.value, by_step);
   const HeatLimits limits = heat_limits(descending_values(*rows, value_of), query);
   add_ties(limits, query, out.value, rows->size(), out.note);
   const auto heat_of = [&](std::size_t rank) {
@@ -582,17 +596,16 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
     of.sums += row.all;
     if (by_step) of.step = of.step + Ns{static_cast<std::int64_t>(value_of(row))};
   }
-  for (std::size_t rank = query.page.from; const std::size_t i : on_page(places, query.page)) {
-    BreakdownRow& row = (*rows)[i];
-    name(std::span(&row, 1), query.by);
+  std::vector<BreakdownRow> shown;
+  for (const std::size_t i : on_page(places, query.page)) shown.push_back(std::move((*rows)[i]));
+  name(shown, query.by);
+  if (query.step_times && !by_step && !is_temporal(query.by)) {
+    if (auto added = add_step_times(index, query.by, query.filter, shown, keep_going); !added)
+      return std::unexpected(added.error());
+  }
+  for (std::size_t rank = query.page.from; BreakdownRow& row : shown) {
     const Bytes size = size_of(row);
     out.rows.push_back({.row = std::move(row), .heat = heat_of(rank++), .size = size});
-  }
-  if (query.step_times && !by_step && !is_temporal(query.by)) {
-    if (auto added =
-            add_step_times(index, query.by, query.filter, out.rows, keep_going, &HotCold::Row::row);
-        !added)
-      return std::unexpected(added.error());
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include <expected>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct TraceSums {
   double bytes_per_second() const { return time_ns > 0 ? bytes() * 1e9 / time_ns : 0; }
   double of(Value value) const;
   TraceSums& operator+=(const TraceSums& other);
+  TraceSums operator/(double by) const;
   friend bool operator==(const TraceSums&, const TraceSums&) = default;
 };
 
@@ -45,7 +47,9 @@ struct BreakdownRow {
 struct BreakdownQuery {
   Axis by = Axis::Layer;  // not a byte axis, not Time
   TraceFilter filter{};
-  std::optional<Order<Value>> order{};  // of BreakdownRow::all; none: natural order
+  // By BreakdownRow::all; by time with `step_times`, by the median of BreakdownRow::step. None:
+  // natural order.
+  std::optional<Order<Value>> order{};
   PageRange page = kAllRows;
   bool step_times = false;  // whether to compute BreakdownRow::step; for axes that are not temporal
 };
@@ -65,6 +69,12 @@ struct Breakdown {
 
 std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
                                                const BreakdownQuery& query,
+                                               const ContinueCheck& keep_going = never_cancel);
+
+// Sets `step` of rows of an axis that is not temporal: of the timed_steps() of the filter.
+std::expected<void, TraceError> add_step_times(const SessionIndex& index, Axis by,
+                                               const TraceFilter& filter,
+                                               std::span<BreakdownRow> rows,
                                                const ContinueCheck& keep_going = never_cancel);
 
 // Rows are sorted by `value`, descending. The first `hot_share` of the rows (rounded up) is

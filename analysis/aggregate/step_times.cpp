@@ -75,8 +75,16 @@ bool TimedSteps::is_used(const SessionIndex& index, std::size_t number) const {
          (uses_disturbed || !is_disturbed(step));
 }
 
+Phase ranked_phase(const SessionIndex& index, const TraceFilter& filter) {
+  if (filter.phase) return *filter.phase;
+  const auto& steps = index.steps();
+  return !steps.empty() && !std::ranges::contains(steps, Phase::Generate, &IndexedStep::phase)
+             ? steps.front().phase
+             : Phase::Generate;
+}
+
 TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter) {
-  TimedSteps out{.phase = filter.phase.value_or(Phase::Generate), .verdict = std::nullopt};
+  TimedSteps out{.phase = ranked_phase(index, filter), .verdict = std::nullopt};
   const std::uint64_t count = index.steps().size();
   const Range<std::uint64_t> range = filter.steps.value_or(Range<std::uint64_t>{0, count});
   std::uint32_t clean = 0;

@@ -30,7 +30,10 @@ struct TimedSteps {
   bool is_used(const SessionIndex& index, std::size_t step) const;
   friend bool operator==(const TimedSteps&, const TimedSteps&) = default;
 };
-// Of the phase of the filter, or generate, and of its range of steps. An empty phase: `used` is 0.
+// The phase whose times rank rows, because those of several phases cannot be compared: that of the
+// filter; else generate, or that of the first step if the session generated nothing.
+Phase ranked_phase(const SessionIndex& index, const TraceFilter& filter);
+// Of ranked_phase() and of the range of steps of the filter. An empty phase: `used` is 0.
 TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter);
 // "Times: median of 23 generate steps. Not in them: ... Verdict: ...", in one line.
 std::string to_text(const TimedSteps& steps);
@@ -43,8 +46,8 @@ struct StepTimes {
 };
 
 // For each key of `keys` (AxisRows::keys()), in this order; nullopt: no such step. `by` is not a
-// temporal and not a byte axis. The phase is that of the filter, or generate. The cost depends on
-// the ops of all steps.
+// temporal and not a byte axis. The phase is ranked_phase(). The cost depends on the ops of all
+// steps.
 std::expected<std::vector<std::optional<StepTimes>>, TraceError> step_times(
     const SessionIndex& index, Axis by, TraceFilter filter, std::span<const std::int64_t> keys,
     const ContinueCheck& keep_going = never_cancel);

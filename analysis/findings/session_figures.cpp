@@ -148,50 +148,22 @@ std::expected<void, TraceError> gather_reuse(const ReadSequence& sequence, Sessi
   return gather_mapped(sequence, data, keep_going);
 }
 
-// Steps of the phase that findings examine, and the read rates of those that are normal.
-void gather_rates(const SessionIndex& undisturbed, SessionFigures& data) {
-  const Phase phase = Phase::Generate;
-  for (const IndexedStep& step : undisturbed.steps()) {
-    if (step.left_out || step.interrupted || step.series == kNone) continue;
-    if (data.generated_tokens == 0 || step.phase == phase) ++data.clean_steps;
-    if (step.phase != phase || !step.timed || !step.is_normal() || step.op_ns == 0) continue;
+// The bytes per second of each generating step that nothing disturbed.
+void gather_rates(const SessionIndex& index, SessionFigures& data) {
+  for (const IndexedStep& step : index.steps()) {
+    if (step.phase != Phase::Generate || step.series == kNone || !step.timed || !step.is_normal() ||
+        step.verdict.value_or(Verdict::Clean) != Verdict::Clean || step.op_ns == 0)
+      continue;
     data.step_read_rates.push_back(static_cast<double>(step.totals.read.v) * 1e9 /
                                    static_cast<double>(step.op_ns));
   }
   std::ranges::sort(data.step_read_rates);
 }
 
-bool is_disturbed(const SessionConditions& conditions) {
-  return conditions.verdict && *conditions.verdict != Verdict::Clean;
-}
-
 std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
                                         const ContinueCheck& keep_going,
                                         std::optional<TensorKind> kind = {}) {
   return breakdown(index, {.by = axis, .filter = {.kind = kind}}, keep_going);
-}
-
-// Op times and rates of the steps that the machine did not disturb.
-std::expected<void, TraceError> gather_clean(const SessionIndex& index, const SessionReader& reader,
-                                             SessionFigures& data,
-                                             const ContinueCheck& keep_going) {
-  if (!is_disturbed(data.conditions) || index.leave_out() == LeaveOut::Disturbed) {
-    gather_rates(index, data);
-    return {};
-  }
-  const auto clean = SessionIndex::build(reader, keep_going, LeaveOut::Disturbed);
-  if (!clean) return std::unexpected(clean.error());
-  gather_rates(*clean, data);
-  if (data.clean_steps == 0) return {};
-  auto& times = data.clean.emplace();
-  for (const auto& [axis, place] :
-       {std::pair{Axis::OpKind, &times.by_op_kind}, std::pair{Axis::Component, &times.by_component},
-        std::pair{Axis::Layer, &times.by_layer}}) {
-    auto sums = by(axis, *clean, keep_going);
-    if (!sums) return std::unexpected(sums.error());
-    *place = *std::move(sums);
-  }
-  return {};
 }
 
 // The last graph that was evaluated; null: none.
@@ -275,8 +247,6 @@ std::expected<SessionFigures, TraceError> gather_session_figures(const SessionIn
   if (!got(session_conditions(reader, index.leave_out(), keep_going), data.conditions))
     return stop();
   if (!got(by(Axis::OpKind, index, keep_going), data.by_op_kind)) return stop();
-  if (!got(by(Axis::Component, index, keep_going), data.by_component)) return stop();
-  if (!got(by(Axis::Layer, index, keep_going), data.by_layer)) return stop();
   if (!got(by(Axis::Tensor, index, keep_going), data.by_tensor)) return stop();
   if (!got(by(Axis::Source, index, keep_going, TensorKind::Weight), data.by_source)) return stop();
   if (!got(sequentiality(index, {}, kDefaultGap, {.from = 0, .limit = 0}, keep_going), order))
@@ -285,8 +255,10 @@ std::expected<SessionFigures, TraceError> gather_session_figures(const SessionIn
   gather_steps(index, data);
   if (const auto devices = gather_devices(index, reader, data); !devices)
     return std::unexpected(devices.error());
-  if (const auto clean = gather_clean(index, reader, data, keep_going); !clean)
-    return std::unexpected(clean.error());
+  gather_rates(index, data);
+  if (!got(step_costs(index, Axis::OpKind, {}, keep_going), data.op_kinds)) return stop();
+  if (!got(step_costs(index, Axis::Component, {}, keep_going), data.components)) return stop();
+  if (!got(step_costs(index, Axis::Layer, {}, keep_going), data.layers)) return stop();
   if (!got(last_graph(index, reader), graph)) return stop();
   if (graph) {
     data.memory = model_memory(*graph, data.info);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/aggregate/breakdown.h"
+#include "analysis/aggregate/step_costs.h"
 #include "analysis/common/page.h"
 #include "analysis/index/session_index.h"
 #include "analysis/speculation/draft_ledger.h"
@@ -52,15 +53,10 @@ struct SessionFigures {
   std::vector<double> token_ms;  // per generated token of a step that was not learned, in order
   SessionConditions conditions;
   std::uint64_t steps = 0, left_out = 0;  // left_out: not in the times and sums
-  Breakdown by_op_kind, by_component, by_layer, by_tensor;
+  Breakdown by_op_kind, by_tensor;
   Breakdown by_source;         // of weights
   BreakdownRow kv, recurrent;  // sums of KV caches, and of recurrent states; `all` and `generate`
-  // The times without the steps that the machine disturbed; nullopt: it disturbed none, or all.
-  struct CleanTimes {
-    Breakdown by_op_kind, by_component, by_layer;
-  };
-  std::optional<CleanTimes> clean;
-  std::uint64_t clean_steps = 0;  // of the phase that is examined
+  StepCosts op_kinds, components, layers;  // they decide what is slow
   // Bytes read per second of op time of each generating step that nothing disturbed, ascending.
   std::vector<double> step_read_rates;
   Bytes weights_read{}, weights_distinct{};

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/aggregate/axis_rows.h"
 #include "analysis/tables/session_overview.h"
 #include "tracer/text/join.h"
 
@@ -360,17 +361,21 @@ const char* to_text(BandwidthUse use) {
   return "unknown";
 }
 
+// Steps that the times are of and that nothing disturbed.
+std::uint64_t clean_steps(const SessionFigures& f) {
+  const TimedSteps& timed = f.op_kinds.timed;
+  return timed.verdict == Verdict::Clean ? timed.used : 0;
+}
+
 // Two layers with times so near are equally slow.
 constexpr double kEquallySlow = 1.05;
 
-void add_layers(const Breakdown& layers, bool generated, Figures& figures) {
-  const double whole = examined(layers.total, generated).time_ns;
-  const BreakdownRow *first = nullptr, *second = nullptr;
-  const auto time = [&](const BreakdownRow* row) {
-    return row == nullptr ? 0 : examined(*row, generated).time_ns;
-  };
-  for (const BreakdownRow& row : layers.rows) {
-    if (row.key == kNoLayer.v || time(&row) <= 0) continue;
+void add_layers(const StepCosts& layers, Figures& figures) {
+  const double whole = layers.total.time_ns;
+  const StepCost *first = nullptr, *second = nullptr;
+  const auto time = [](const StepCost* row) { return row == nullptr ? 0 : row->sums.time_ns; };
+  for (const StepCost& row : layers.rows) {
+    if (row.key == AxisRows::kNoLayerKey || time(&row) <= 0) continue;
     if (time(&row) > time(first)) {
       second = std::exchange(first, &row);
     } else if (time(&row) > time(second)) {
@@ -386,17 +391,13 @@ void add_layers(const Breakdown& layers, bool generated, Figures& figures) {
 }
 
 void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
-  const bool generated = has_generated(f);
-  // Of a disturbed session, the times of the steps that were not disturbed.
-  const bool only_clean = f.clean.has_value();
-  const Breakdown& ops = only_clean ? f.clean->by_op_kind : f.by_op_kind;
-  const Breakdown& layers = only_clean ? f.clean->by_layer : f.by_layer;
   if (f.by_op_kind.rows.empty()) return;
   Finding found{.topic = FindingTopic::Speed,
                 .kind = FindingKind::SpeedLimit,
                 .role = FindingRole::Main,
                 .basis = basis_of(f)};
-  found.basis.clean_only = only_clean || f.left_out > 0;
+  found.basis.phase = f.op_kinds.phase;
+  found.basis.clean_only = f.op_kinds.timed.disturbed > 0 || f.left_out > 0;
   const BandwidthFinding bandwidth = bandwidth_use(f);
   Figures& figures = found.figures;
   figures.add("limit", speed_limit(f, bandwidth))
@@ -410,20 +411,20 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
   figures.add("memory_budget", FigureUnit::Size, active_budget(f.info));
   if (is_disturbed(f)) {
     figures.add("verdict", to_text(*f.conditions.verdict))
-        .add("clean_steps", Count, static_cast<double>(f.clean_steps));
+        .add("clean_steps", Count, static_cast<double>(clean_steps(f)));
     if (f.conditions.time.total_ns > 0)
       figures.add("blocked", Share, f.conditions.time.blocked_ns / f.conditions.time.total_ns);
   }
-  const auto slowest = std::ranges::max_element(
-      ops.rows, {}, [&](const BreakdownRow& row) { return examined(row, generated).time_ns; });
-  if (slowest != ops.rows.end() && examined(*slowest, generated).time_ns > 0 &&
-      (!is_disturbed(f) || f.clean_steps > 0)) {
-    const TraceSums& sums = examined(*slowest, generated);
+  const auto& [phase, steps, timed, total, ops] = f.op_kinds;
+  const auto slowest =
+      std::ranges::max_element(ops, {}, [](const StepCost& row) { return row.sums.time_ns; });
+  if (slowest != ops.end() && slowest->sums.time_ns > 0 &&
+      (!is_disturbed(f) || clean_steps(f) > 0)) {
     figures.add("slowest_op", slowest->name)
-        .add("slowest_op_time", Share, ratio(sums.time_ns, examined(ops.total, generated).time_ns))
-        .add("slowest_op_rate", Rate, sums.bytes_per_second());
+        .add("slowest_op_time", Share, ratio(slowest->sums.time_ns, total.time_ns))
+        .add("slowest_op_rate", Rate, slowest->sums.bytes_per_second());
   }
-  add_layers(layers, generated, figures);
+  add_layers(f.layers, figures);
   out.push_back(std::move(found));
 }
 
@@ -677,16 +678,14 @@ void advise_bandwidth(const SessionFigures& f, AdviceList& out) {
 
 void advise_attention(const SessionFigures& f, AdviceList& out) {
   constexpr double kMuchAttention = 0.3;
-  if (is_disturbed(f) && f.clean_steps == 0) return;
-  // Of the undisturbed steps, as what limits the speed.
-  const Breakdown& components = f.clean ? f.clean->by_component : f.by_component;
-  const BreakdownRow* attention = row_of(components, to_text(Component::Attention));
-  if (attention == nullptr || row_of(f.by_op_kind, "SOFT_MAX") == nullptr ||
+  if (is_disturbed(f) && clean_steps(f) == 0) return;
+  const auto& components = f.components.rows;
+  const auto attention =
+      std::ranges::find(components, to_text(Component::Attention), &StepCost::name);
+  if (attention == components.end() || row_of(f.by_op_kind, "SOFT_MAX") == nullptr ||
       row_of(f.by_op_kind, "FLASH_ATTN_EXT") != nullptr)
     return;
-  const bool generated = has_generated(f);
-  const double share =
-      ratio(examined(*attention, generated).time_ns, examined(components.total, generated).time_ns);
+  const double share = ratio(attention->sums.time_ns, f.components.total.time_ns);
   if (share < kMuchAttention) return;
   advise(out, AdviceKind::FlashAttention, share).add("attention", Share, share);
 }

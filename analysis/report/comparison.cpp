@@ -26,43 +26,11 @@ namespace tt {
 
 namespace {
 
-constexpr std::array kAxes = {Axis::Phase, Axis::Component, Axis::Layer, Axis::OpKind,
-                              Axis::Tensor};
+// --- rows ---------------------------------------------------------------------
 
-// --- sums ---------------------------------------------------------------------
-
-double difference(const ComparedRow& row, double TraceSums::* what) {
+double difference(const ComparedSums& row, double TraceSums::* what) {
   const TraceSums none;
   return std::abs(row.left.value_or(none).*what - row.right.value_or(none).*what);
-}
-
-// Joins rows by name; rows with equal names are paired in order.
-ComparedBy compare_by(Axis by, const Breakdown& left, const Breakdown& right) {
-  ComparedBy joined{.by = by, .rows = {}};
-  std::map<std::pair<std::string, int>, std::size_t> places;
-  std::map<std::string, int> seen;
-  for (const BreakdownRow& row : left.rows) {
-    places[{row.name, seen[row.name]++}] = joined.rows.size();
-    joined.rows.push_back({.name = row.name, .left = row.all, .right = std::nullopt});
-  }
-  seen.clear();
-  for (const BreakdownRow& row : right.rows) {
-    const auto place = places.find({row.name, seen[row.name]++});
-    if (place != places.end()) {
-      joined.rows[place->second].right = row.all;
-    } else {
-      joined.rows.push_back({.name = row.name, .left = std::nullopt, .right = row.all});
-    }
-  }
-  std::ranges::stable_sort(joined.rows, [](const ComparedRow& a, const ComparedRow& b) {
-    const auto key = [](const ComparedRow& row) {
-      return std::pair(
-          difference(row, &TraceSums::time_ns),
-          difference(row, &TraceSums::bytes_read) + difference(row, &TraceSums::bytes_written));
-    };
-    return key(a) > key(b);
-  });
-  return joined;
 }
 
 // --- within a session ----------------------------------------------------------
@@ -149,16 +117,24 @@ std::expected<Side, TraceError> side_of(const SessionIndex& index, const WithinQ
                                         std::uint64_t at, const ContinueCheck& keep_going) {
   if (auto found = check_exists(index, query.axis, at); !found)
     return std::unexpected(found.error());
-  const auto sums =
-      breakdown(index, {.by = Axis::Tensor, .filter = filter_of_side(query.filter, query.axis, at)},
-                keep_going);
-  if (!sums) return std::unexpected(sums.error());
-  Side side{.rows = {}, .total = sums->total.all};
-  const NumberedOutputs numbered = numbered_outputs(index.names());
+  const TraceFilter filter = filter_of_side(query.filter, query.axis, at);
   const auto layer = query.axis == Axis::Layer ? std::optional(at) : std::nullopt;
-  for (const BreakdownRow& row : sums->rows) {
-    const SessionTensor& tensor = index.names().tensors()[static_cast<std::size_t>(row.key)];
-    side.rows[row_name(index, numbered, tensor, layer)] += row.all;
+  Side side;
+  const NumberedOutputs numbered = numbered_outputs(index.names());
+  const auto add = [&](std::int64_t key, const TraceSums& sums) {
+    const SessionTensor& tensor = index.names().tensors()[static_cast<std::size_t>(key)];
+    side.rows[row_name(index, numbered, tensor, layer)] += sums;
+  };
+  if (layer) {
+    const auto costs = step_costs(index, Axis::Tensor, filter, keep_going);
+    if (!costs) return std::unexpected(costs.error());
+    side.total = costs->total;
+    for (const StepCost& row : costs->rows) add(row.key, row.sums);
+  } else {
+    const auto sums = breakdown(index, {.by = Axis::Tensor, .filter = filter}, keep_going);
+    if (!sums) return std::unexpected(sums.error());
+    side.total = sums->total.all;
+    for (const BreakdownRow& row : sums->rows) add(row.key, row.all);
   }
   return side;
 }
@@ -283,39 +259,31 @@ std::vector<ComparedTemplate> pair_up(const std::vector<Shape>& left,
 
 // --- change ---------------------------------------------------------------------
 
-struct PhaseSamples {
-  std::vector<double> ns;  // per token, of the undisturbed steps
-  double bytes_read = 0;
-  std::uint64_t tokens = 0;
-
-  TokenChange::Side side() const {
-    return {.steps = ns.size(),
-            .fastest = Ns{std::llround(fastest(ns))},
-            .bytes_read = bytes_read / static_cast<double>(tokens)};
-  }
-};
-
-PhaseSamples samples_of(const SessionIndex& index, Phase phase) {
-  PhaseSamples samples;
+// Times per token, of the undisturbed steps.
+std::vector<double> samples_of(const SessionIndex& index, Phase phase) {
+  std::vector<double> ns;
   for (const IndexedStep& step : index.steps()) {
-    if (step.phase != phase || step.n_tokens == 0 || step.left_out) continue;
-    samples.tokens += step.n_tokens;
-    samples.bytes_read += static_cast<double>(step.totals.read.v);
-    if (step.is_normal() && step.end > step.begin &&
+    if (step.phase == phase && step.n_tokens > 0 && step.is_normal() && step.end > step.begin &&
         step.verdict.value_or(Verdict::Clean) == Verdict::Clean)
-      samples.ns.push_back(static_cast<double>((step.end - step.begin).v) / step.n_tokens);
+      ns.push_back(static_cast<double>((step.end - step.begin).v) / step.n_tokens);
   }
-  return samples;
+  return ns;
 }
 
 std::optional<TokenChange> change_of(const SessionIndex& left, const SessionIndex& right) {
   for (const Phase phase : {Phase::Generate, Phase::Prompt}) {
-    const PhaseSamples before = samples_of(left, phase), after = samples_of(right, phase);
-    if (before.tokens == 0 || after.tokens == 0) continue;
+    const auto left_bytes = bytes_per_token(left, phase),
+               right_bytes = bytes_per_token(right, phase);
+    if (!left_bytes || !right_bytes) continue;
+    const std::vector<double> before = samples_of(left, phase), after = samples_of(right, phase);
+    const auto side = [](const std::vector<double>& ns, double bytes) {
+      return TokenChange::Side{
+          .steps = ns.size(), .fastest = Ns{std::llround(fastest(ns))}, .bytes_read = bytes};
+    };
     return TokenChange{.phase = phase,
-                       .left = before.side(),
-                       .right = after.side(),
-                       .time = compare_samples(before.ns, after.ns, kLeastNoiseOfRuns)};
+                       .left = side(before, *left_bytes),
+                       .right = side(after, *right_bytes),
+                       .time = compare_samples(before, after, kLeastNoiseOfRuns)};
   }
   return std::nullopt;
 }
@@ -334,16 +302,61 @@ FactsByName settings_of(const SessionInfo& info) {
   return settings;
 }
 
+std::optional<double> bytes_per_token(const SessionIndex& index, Phase phase) {
+  double bytes = 0, tokens = 0;
+  for (const IndexedStep& step : index.steps()) {
+    if (step.phase != phase || step.left_out) continue;
+    bytes += static_cast<double>(step.totals.read.v);
+    tokens += step.n_tokens;
+  }
+  return tokens > 0 ? std::optional(bytes / tokens) : std::nullopt;
+}
+
+std::expected<std::vector<ComparedRow>, TraceError> compare_rows(const SessionIndex& left,
+                                                                 const SessionIndex& right, Axis by,
+                                                                 Phase phase,
+                                                                 const ContinueCheck& keep_going) {
+  const auto before = step_costs(left, by, {.phase = phase}, keep_going);
+  if (!before) return std::unexpected(before.error());
+  const auto after = step_costs(right, by, {.phase = phase}, keep_going);
+  if (!after) return std::unexpected(after.error());
+  std::vector<ComparedRow> rows;
+  std::map<std::pair<std::string, int>, std::size_t> places;
+  std::map<std::string, int> seen;
+  for (const StepCost& row : before->rows) {
+    places[{row.name, seen[row.name]++}] = rows.size();
+    rows.push_back({{.left = row.sums, .right = std::nullopt}, row.name});
+  }
+  seen.clear();
+  for (const StepCost& row : after->rows) {
+    const auto place = places.find({row.name, seen[row.name]++});
+    if (place != places.end()) {
+      rows[place->second].right = row.sums;
+    } else {
+      rows.push_back({{.left = std::nullopt, .right = row.sums}, row.name});
+    }
+  }
+  std::ranges::stable_sort(rows, std::greater(), [](const ComparedRow& row) {
+    return std::pair(
+        difference(row, &TraceSums::time_ns),
+        difference(row, &TraceSums::bytes_read) + difference(row, &TraceSums::bytes_written));
+  });
+  return rows;
+}
+
 const char* to_text(TemplateMatch match) {
   constexpr std::array kWords = {"identical", "same_ops", "only_left", "only_right"};
   return kWords[std::to_underlying(match)];
 }
 
 std::expected<Comparison, TraceError> compare(const ComparedSession& left,
-                                              const ComparedSession& right, PageRange tokens,
+                                              const ComparedSession& right,
+                                              const CompareQuery& query,
                                               const ContinueCheck& keep_going) {
   Comparison comparison;
   comparison.change = change_of(left.index, right.index);
+  comparison.phase = query.phase.value_or(comparison.change ? comparison.change->phase
+                                                            : ranked_phase(left.index, {}));
   comparison.facts =
       differing_facts(settings_of(left.index.info()), settings_of(right.index.info()));
   const auto left_conditions = session_conditions(left.reader, left.index.leave_out(), keep_going);
@@ -357,7 +370,7 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
     comparison.step_times[phase].left = times.spread;
   for (const auto& [phase, times] : right_conditions->phases)
     comparison.step_times[phase].right = times.spread;
-  auto aligned = align(left, right, tokens);
+  auto aligned = align(left, right, query.tokens);
   if (!aligned) return std::unexpected(aligned.error());
   comparison.tokens = *std::move(aligned);
   const auto left_shapes = shapes_of(left.reader, keep_going);
@@ -365,15 +378,14 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
   const auto right_shapes = shapes_of(right.reader, keep_going);
   if (!right_shapes) return std::unexpected(right_shapes.error());
   comparison.templates = pair_up(*left_shapes, *right_shapes);
-  for (const Axis by : kAxes) {
-    const BreakdownQuery query{.by = by};
-    const auto left_sums = breakdown(left.index, query, keep_going);
-    if (!left_sums) return std::unexpected(left_sums.error());
-    const auto right_sums = breakdown(right.index, query, keep_going);
-    if (!right_sums) return std::unexpected(right_sums.error());
-    comparison.left = left_sums->total.all;
-    comparison.right = right_sums->total.all;
-    comparison.by.push_back(compare_by(by, *left_sums, *right_sums));
+  // The only row of Axis::All; none: the session has no such step.
+  const auto total = compare_rows(left.index, right.index, Axis::All, comparison.phase, keep_going);
+  if (!total) return std::unexpected(total.error());
+  if (!total->empty()) comparison.total = total->front();
+  if (query.by) {
+    auto rows = compare_rows(left.index, right.index, *query.by, comparison.phase, keep_going);
+    if (!rows) return std::unexpected(rows.error());
+    comparison.rows = *std::move(rows);
   }
   return comparison;
 }
@@ -406,6 +418,9 @@ std::expected<WithinComparison, TraceError> compare_within(const SessionIndex& i
   WithinComparison out{.axis = query.axis,
                        .left = query.left,
                        .right = query.right,
+                       .phase = query.axis == Axis::Layer
+                                    ? std::optional(ranked_phase(index, query.filter))
+                                    : std::nullopt,
                        .left_sums = left->total,
                        .right_sums = right->total,
                        .rows = {.total = rows.size(), .rows = {}},
@@ -473,7 +488,7 @@ const Fields<ComparedSums>& fields_of(const ComparedSums*) {
 const Fields<ComparedRow>& fields_of(const ComparedRow*) {
   static const auto fields =
       Fields<ComparedRow>().add("name", "", &ComparedRow::name).include([](const ComparedRow& row) {
-        return ComparedSums{row.left, row.right};
+        return ComparedSums(row);
       });
   return fields;
 }
@@ -484,6 +499,10 @@ const Fields<WithinComparison>& fields_of(const WithinComparison*) {
           .add("of", "token, step or layer", &WithinComparison::axis, {.words = &kRowAxes})
           .add("left", "", &WithinComparison::left)
           .add("right", "", &WithinComparison::right)
+          .add("phase",
+               "layers are compared by what they cost in one step of this phase: counts are means, "
+               "times are medians",
+               &WithinComparison::phase, {.null = "tokens or steps are compared by their own sums"})
           .add("sums", "",
                [](const WithinComparison& of) { return ComparedSums{of.left_sums, of.right_sums}; })
           .add("damaged_steps", kDamagedSteps, &WithinComparison::damaged_steps)

@@ -1,9 +1,11 @@
 // Comparison of two sessions, such as two prompts, two settings or two quantizations of one
-// model. Tokens are aligned by index, templates by structure and totals by name. An item
+// model. Tokens are aligned by index, templates by structure and rows by name. An item
 // that occurs in only one session has only one side. Also of two tokens, steps or layers of
-// one session. Pure functions, any thread.
+// one session. What is compared is one step of one phase (analysis/aggregate/step_costs.h). Pure
+// functions, any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <map>
@@ -11,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/aggregate/breakdown.h"
+#include "analysis/aggregate/step_costs.h"
 #include "analysis/common/page.h"
 #include "analysis/common/spread.h"
 #include "analysis/fields/declare.h"
@@ -29,14 +31,16 @@ struct ComparedSession {
   const SessionReader& reader;
 };
 
-struct ComparedRow {
+// Of two sides, as StepCost::sums. None: only the other side has such a row.
+struct ComparedSums {
+  std::optional<TraceSums> left, right;
+};
+struct ComparedRow : ComparedSums {
   std::string name;
-  std::optional<TraceSums> left, right;  // none: only in the other session
 };
-struct ComparedBy {
-  Axis by = Axis::OpKind;
-  std::vector<ComparedRow> rows;  // largest difference in time first, then in bytes
-};
+// The axes of which sessions have rows in common.
+inline constexpr std::array kComparedAxes = {Axis::Component, Axis::Layer, Axis::OpKind,
+                                             Axis::Tensor};
 
 struct ComparedToken {
   std::uint32_t index = 0;
@@ -75,7 +79,7 @@ struct TokenChange {
   struct Side {
     std::size_t steps = 0;  // that are judged
     Ns fastest{};           // per token, of the fastest of them; 0: none
-    double bytes_read = 0;  // per token, mean over all steps of the phase
+    double bytes_read = 0;  // bytes_per_token()
     friend bool operator==(const Side&, const Side&) = default;
   };
   Phase phase = Phase::Generate;
@@ -85,7 +89,11 @@ struct TokenChange {
 };
 
 struct Comparison {
-  TraceSums left, right;
+  // Of which `total` and `rows` are: that of the query; else that of `change`, or
+  // ranked_phase() of the left session.
+  Phase phase = Phase::Generate;
+  ComparedSums total;
+  std::vector<ComparedRow> rows;        // of the axis of the query; none: no axis
   std::optional<TokenChange> change;    // none: no phase with tokens is in both sessions
   std::vector<DifferenceCause> causes;  // of differences
   std::vector<ComparedFact> facts;      // sorted by name; without result.* and trace.*
@@ -94,16 +102,28 @@ struct Comparison {
   std::map<Phase, ComparedTimes> step_times;
   TokenAlignment tokens;
   std::vector<ComparedTemplate> templates;  // in the order of the left session
-  std::vector<ComparedBy> by;               // by phase, component, layer, op kind, tensor
 };
+
+// Bytes that the steps of a phase read, divided by its tokens; nullopt: it has none.
+std::optional<double> bytes_per_token(const SessionIndex& index, Phase phase);
 
 // Model, settings, request and machine, as facts; without what a run resulted in.
 FactsByName settings_of(const SessionInfo& info);
 
-// `tokens`: the rows of the token alignment to return.
+struct CompareQuery {
+  std::optional<Axis> by{};  // one of kComparedAxes
+  std::optional<Phase> phase{};
+  PageRange tokens = kAllRows;  // rows of the token alignment
+};
 std::expected<Comparison, TraceError> compare(const ComparedSession& left,
-                                              const ComparedSession& right, PageRange tokens,
+                                              const ComparedSession& right,
+                                              const CompareQuery& query = {},
                                               const ContinueCheck& keep_going = never_cancel);
+// The rows of an axis, largest difference in time first, then in bytes. Rows with equal names are
+// paired in order.
+std::expected<std::vector<ComparedRow>, TraceError> compare_rows(
+    const SessionIndex& left, const SessionIndex& right, Axis by, Phase phase,
+    const ContinueCheck& keep_going = never_cancel);
 
 // Two tokens, steps or layers of one session.
 struct WithinQuery {
@@ -124,6 +144,8 @@ TraceFilter filter_of_side(TraceFilter filter, Axis axis, std::uint64_t at);
 struct WithinComparison {
   Axis axis = Axis::Token;
   std::uint64_t left = 0, right = 0;
+  // Layers: of one step of this phase, which is ranked_phase(). None: of the token or step itself.
+  std::optional<Phase> phase;
   TraceSums left_sums, right_sums;  // of everything that passes the filter
   Page<ComparedRow> rows;
   std::uint32_t damaged_steps = 0;
@@ -134,10 +156,7 @@ std::expected<WithinComparison, TraceError> compare_within(
     const SessionIndex& index, const WithinQuery& query,
     const ContinueCheck& keep_going = never_cancel);
 
-// Of two sides, with their difference and ratio.
-struct ComparedSums {
-  std::optional<TraceSums> left, right;
-};
+// With difference and ratio.
 const Fields<ComparedSums>& fields_of(const ComparedSums*);
 const Fields<ComparedRow>& fields_of(const ComparedRow*);
 const Fields<WithinComparison>& fields_of(const WithinComparison*);

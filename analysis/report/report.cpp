@@ -39,38 +39,55 @@ ReportSection phases_section(const ReportData& f) {
   return section;
 }
 
-// The rows of `from` that a table shows: layers in order, others with the most time first.
-std::vector<BreakdownRow> shown_rows(const Breakdown& from, std::vector<std::string>& text) {
-  std::vector<BreakdownRow> rows = from.rows;
-  if (from.by == Axis::Layer) return rows;
-  std::ranges::stable_sort(rows, std::ranges::greater{}, [](const BreakdownRow& r) {
-    return std::pair(r.all.time_ns, r.all.bytes());
-  });
-  if (rows.size() > kRows) {
-    text.push_back(std::format("The {} of {} with the most time.", kRows, rows.size()));
-    rows.resize(kRows);
-  }
-  return rows;
+const StepCost* row_of(const PhasePart& part, Axis by, const std::string& name) {
+  const std::vector<StepCost>& rows = part.costs.at(by).rows;
+  const auto row = std::ranges::find(rows, name, &StepCost::name);
+  return row == rows.end() ? nullptr : &*row;
 }
 
+// The names of an axis, those of the last phase first: layers in order, others with the most time
+// first.
+std::vector<std::string> shown_rows(const std::vector<PhasePart>& phases, Axis by,
+                                    std::vector<std::string>& text) {
+  std::vector<std::string> names;
+  for (const PhasePart& part : phases | std::views::reverse) {
+    std::vector<StepCost> rows = part.costs.at(by).rows;
+    if (by != Axis::Layer)
+      std::ranges::stable_sort(rows, std::ranges::greater{}, [](const StepCost& row) {
+        return std::pair(row.sums.time_ns, row.sums.bytes());
+      });
+    for (const StepCost& row : rows)
+      if (!std::ranges::contains(names, row.name)) names.push_back(row.name);
+  }
+  if (by != Axis::Layer && names.size() > kRows) {
+    text.push_back(std::format("The {} of {} with the most time.", kRows, names.size()));
+    names.resize(kRows);
+  }
+  return names;
+}
+
+constexpr const char* kCosts =
+    "Read bytes and times are per token: the mean and the median of a step, divided by its tokens.";
+
 // The phases are apart: a prompt evaluates many tokens with one read of the weights.
-ReportSection breakdown_section(const char* title, const char* first, const Breakdown& from,
-                                const std::vector<PhasePart>& phases) {
+ReportSection costs_section(const char* title, const char* first, Axis by,
+                            const std::vector<PhasePart>& phases) {
   ReportSection section{
       .title = title, .text = {}, .charts = {}, .columns = {{.name = first}}, .rows = {}};
-  const std::vector<BreakdownRow> rows = shown_rows(from, section.text);
-  section.text.emplace_back("Read bytes and times are per token.");
-  for (const BreakdownRow& row : rows) section.rows.push_back({row.name});
+  const std::vector<std::string> names = shown_rows(phases, by, section.text);
+  section.text.emplace_back(kCosts);
+  for (const std::string& name : names) section.rows.push_back({name});
   for (const PhasePart& part : phases) {
     for (const char* column : {"read", "time", "share of time"})
       section.columns.push_back({.name = std::format("{}: {}", part.name, column), .right = true});
-    const double total_ns = (from.total.*part.sums).time_ns;
+    const double total_ns = part.total_per_token(by).time_ns;
     BarChart bars{.title = std::format("{}, {}", title, part.name), .bars = {}};
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const TraceSums& s = rows[i].*part.sums;
-      const double ns = part.per_token(s.time_ns);
-      bars.bars.push_back({.label = rows[i].name, .value = ns, .text = format_duration(ns)});
-      for (std::string cell : {format_bytes(part.per_token(s.bytes_read)), format_duration(ns),
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const StepCost* row = row_of(part, by, names[i]);
+      const TraceSums s = row == nullptr ? TraceSums{} : part.per_token(*row);
+      bars.bars.push_back(
+          {.label = names[i], .value = s.time_ns, .text = format_duration(s.time_ns)});
+      for (std::string cell : {format_bytes(s.bytes_read), format_duration(s.time_ns),
                                format_percent(s.time_ns, total_ns)})
         section.rows[i].push_back(std::move(cell));
     }
@@ -80,52 +97,42 @@ ReportSection breakdown_section(const char* title, const char* first, const Brea
 }
 
 // Both sessions per token: sums of runs of different length say nothing.
-ReportSection compared_section(const char* title, const char* first, const Breakdown& left,
-                               const std::vector<PhasePart>& left_phases, const Breakdown& right,
-                               const std::vector<PhasePart>& right_phases) {
-  ReportSection section{
-      .title = title,
-      .text = {"Read bytes and times are per token: of this session, and of the other one."},
-      .charts = {},
-      .columns = {{.name = first}},
-      .rows = {}};
-  const std::vector<BreakdownRow> rows = shown_rows(left, section.text);
-  for (const BreakdownRow& row : rows) section.rows.push_back({row.name});
-  std::vector<const BreakdownRow*> partners;  // null: only in the left session
-  for (const BreakdownRow& row : rows) {
-    const auto found = std::ranges::find(right.rows, row.name, &BreakdownRow::name);
-    partners.push_back(found == right.rows.end() ? nullptr : &*found);
-  }
-  std::vector<const BreakdownRow*> others;  // only in the right session
-  for (const BreakdownRow& row : right.rows) {
-    if (std::ranges::contains(left.rows, row.name, &BreakdownRow::name)) continue;
-    others.push_back(&row);
-    section.rows.push_back({row.name});
-  }
-  for (const PhasePart& part : left_phases) {
-    const auto other = std::ranges::find(right_phases, part.sums, &PhasePart::sums);
-    if (other == right_phases.end()) continue;
+ReportSection compared_section(const char* title, const char* first, Axis by,
+                               const std::vector<PhasePart>& phases,
+                               const std::vector<PhasePart>& others) {
+  ReportSection section{.title = title,
+                        .text = {kCosts, "Of this session, and of the other one."},
+                        .charts = {},
+                        .columns = {{.name = first}},
+                        .rows = {}};
+  std::vector<std::string> names = shown_rows(phases, by, section.text);
+  for (const PhasePart& part : others)  // rows that only the other session has
+    for (const StepCost& row : part.costs.at(by).rows)
+      if (!std::ranges::contains(names, row.name) &&
+          std::ranges::none_of(
+              phases, [&](const PhasePart& own) { return row_of(own, by, row.name) != nullptr; }))
+        names.push_back(row.name);
+  for (const std::string& name : names) section.rows.push_back({name});
+  for (const PhasePart& part : phases) {
+    const auto other = std::ranges::find(others, part.phase, &PhasePart::phase);
+    if (other == others.end()) continue;
     for (const char* column : {"read", "read, other", "time", "time, other", "time / other time"})
       section.columns.push_back({.name = std::format("{}: {}", part.name, column), .right = true});
-    const auto fill = [&](std::vector<std::string>& cells, const BreakdownRow* a,
-                          const BreakdownRow* b) {
-      const auto of = [](const BreakdownRow* row, const PhasePart& p, double TraceSums::* value) {
-        return row == nullptr ? 0 : p.per_token(row->*p.sums.*value);
-      };
-      const auto cell = [](const BreakdownRow* row, std::string text) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const StepCost *a = row_of(part, by, names[i]), *b = row_of(*other, by, names[i]);
+      const TraceSums left = a == nullptr ? TraceSums{} : part.per_token(*a),
+                      right = b == nullptr ? TraceSums{} : other->per_token(*b);
+      const auto cell = [](const StepCost* row, std::string text) {
         return row == nullptr ? "-" : std::move(text);
       };
-      const double a_ns = of(a, part, &TraceSums::time_ns),
-                   b_ns = of(b, *other, &TraceSums::time_ns);
-      cells.push_back(cell(a, format_bytes(of(a, part, &TraceSums::bytes_read))));
-      cells.push_back(cell(b, format_bytes(of(b, *other, &TraceSums::bytes_read))));
-      cells.push_back(cell(a, format_duration(a_ns)));
-      cells.push_back(cell(b, format_duration(b_ns)));
-      cells.push_back(a_ns > 0 && b_ns > 0 ? std::format("{:.2f}", a_ns / b_ns) : "-");
-    };
-    for (std::size_t i = 0; i < rows.size(); ++i) fill(section.rows[i], &rows[i], partners[i]);
-    for (std::size_t i = 0; i < others.size(); ++i)
-      fill(section.rows[rows.size() + i], nullptr, others[i]);
+      for (std::string text :
+           {cell(a, format_bytes(left.bytes_read)), cell(b, format_bytes(right.bytes_read)),
+            cell(a, format_duration(left.time_ns)), cell(b, format_duration(right.time_ns)),
+            left.time_ns > 0 && right.time_ns > 0
+                ? std::format("{:.2f}", left.time_ns / right.time_ns)
+                : std::string("-")})
+        section.rows[i].push_back(std::move(text));
+    }
   }
   return section;
 }
@@ -379,19 +386,17 @@ Report report_of(const ReportData& data, const ReportComparison* compared) {
     report.compared = {.with = std::format("{} (session {})", title_of(other), other.id),
                        .comparison = compared->comparison};
     report.sections.push_back(compared_section("Compared by component", "component",
-                                               data.by_component, phases, compared->by_component,
-                                               compared->phases));
-    report.sections.push_back(compared_section("Compared by kind of op", "op", data.by_op_kind,
-                                               phases, compared->by_op_kind, compared->phases));
+                                               Axis::Component, phases, compared->phases));
+    report.sections.push_back(
+        compared_section("Compared by kind of op", "op", Axis::OpKind, phases, compared->phases));
   }
   if (!phases.empty()) report.sections.push_back(phases_section(data));
   if (!data.token_ms.empty()) report.sections.push_back(latency_section(data));
   if (!data.by_op_kind.rows.empty()) {
-    report.sections.push_back(breakdown_section("By kind of op", "op", data.by_op_kind, phases));
-    report.sections.push_back(
-        breakdown_section("By component", "component", data.by_component, phases));
-    report.sections.push_back(breakdown_section("By layer", "layer", data.by_layer, phases));
-    report.sections.push_back(breakdown_section("By tensor", "tensor", data.by_tensor, phases));
+    report.sections.push_back(costs_section("By kind of op", "op", Axis::OpKind, phases));
+    report.sections.push_back(costs_section("By component", "component", Axis::Component, phases));
+    report.sections.push_back(costs_section("By layer", "layer", Axis::Layer, phases));
+    report.sections.push_back(costs_section("By tensor", "tensor", Axis::Tensor, phases));
   }
   if (!data.experts.empty()) report.sections.push_back(experts_section(data));
   if (!data.lru.empty()) report.sections.push_back(memory_section(data));

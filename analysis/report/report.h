@@ -28,17 +28,28 @@ namespace tt {
 // The steps of one phase, whose tables are apart from those of the others.
 struct PhasePart {
   std::string name;  // "prompt"
+  Phase phase = Phase::Other;
   // Where a row of a breakdown has the sums of these steps.
   TraceSums BreakdownRow::* sums = &BreakdownRow::all;
   std::uint64_t steps = 0, tokens = 0;
-  Ns time{};  // total duration of the steps
+  Ns time{};                          // total duration of the steps
+  std::map<Axis, StepCosts> costs{};  // by kComparedAxes
 
   double per_token(double sum) const {
     return sum / static_cast<double>(std::max<std::uint64_t>(tokens, 1));
   }
+  // What a row costs in a step, divided by the tokens of a step.
+  TraceSums per_token(const StepCost& row) const { return row.sums / per_step(); }
+  TraceSums total_per_token(Axis by) const { return costs.at(by).total / per_step(); }
+
+ private:
+  double per_step() const {
+    return steps == 0 || tokens == 0 ? 1 : static_cast<double>(tokens) / static_cast<double>(steps);
+  }
 };
 // Prompt and generation, each if it has steps; all steps if the session has neither.
-std::vector<PhasePart> phase_parts(const SessionIndex& index);
+std::expected<std::vector<PhasePart>, TraceError> phase_parts(
+    const SessionIndex& index, const ContinueCheck& keep_going = never_cancel);
 
 struct ReportData : SessionFigures {
   std::vector<PhasePart> phases;
@@ -56,7 +67,6 @@ struct ReportComparison {
   SessionInfo other;
   Comparison comparison;          // the session of the report is the left one
   std::vector<PhasePart> phases;  // of the other session
-  Breakdown by_component, by_op_kind;
 };
 std::expected<ReportComparison, TraceError> gather_report_comparison(
     const ComparedSession& session, const ComparedSession& other,

@@ -65,15 +65,18 @@ std::expected<void, TraceError> gather_experts(const SessionReader& reader, Repo
 
 }  // namespace
 
-std::vector<PhasePart> phase_parts(const SessionIndex& index) {
-  PhasePart prompt{.name = "prompt", .sums = &BreakdownRow::prompt};
-  PhasePart generation{.name = "generation", .sums = &BreakdownRow::generate};
+std::expected<std::vector<PhasePart>, TraceError> phase_parts(const SessionIndex& index,
+                                                              const ContinueCheck& keep_going) {
+  PhasePart prompt{.name = "prompt", .phase = Phase::Prompt, .sums = &BreakdownRow::prompt};
+  PhasePart generation{
+      .name = "generation", .phase = Phase::Generate, .sums = &BreakdownRow::generate};
   PhasePart all{.name = "all steps", .sums = &BreakdownRow::all};
   for (const IndexedStep& step : index.steps()) {
     if (step.left_out) continue;
     PhasePart& part = step.phase == Phase::Prompt     ? prompt
                       : step.phase == Phase::Generate ? generation
                                                       : all;
+    part.phase = step.phase;
     ++part.steps;
     part.tokens += step.n_tokens;
     part.time = part.time + (step.end - step.begin);
@@ -82,25 +85,25 @@ std::vector<PhasePart> phase_parts(const SessionIndex& index) {
   for (const PhasePart* part : {&prompt, &generation})
     if (part->steps > 0) parts.push_back(*part);
   if (parts.empty() && all.steps > 0) parts.push_back(all);
+  for (PhasePart& part : parts) {
+    for (const Axis by : kComparedAxes) {
+      auto costs = step_costs(index, by, {.phase = part.phase}, keep_going);
+      if (!costs) return std::unexpected(costs.error());
+      part.costs[by] = *std::move(costs);
+    }
+  }
   return parts;
 }
 
 std::expected<ReportComparison, TraceError> gather_report_comparison(
     const ComparedSession& session, const ComparedSession& other, const ContinueCheck& keep_going) {
-  auto comparison = compare(session, other, PageRange{.from = 0, .limit = 0}, keep_going);
+  auto comparison = compare(session, other, {.tokens = {.from = 0, .limit = 0}}, keep_going);
   if (!comparison) return std::unexpected(comparison.error());
-  ReportComparison gathered{.other = other.index.info(),
-                            .comparison = *std::move(comparison),
-                            .phases = phase_parts(other.index),
-                            .by_component = {},
-                            .by_op_kind = {}};
-  for (const auto& [axis, rows] : {std::pair(Axis::Component, &gathered.by_component),
-                                   std::pair(Axis::OpKind, &gathered.by_op_kind)}) {
-    auto sums = breakdown(other.index, {.by = axis}, keep_going);
-    if (!sums) return std::unexpected(sums.error());
-    *rows = *std::move(sums);
-  }
-  return gathered;
+  auto phases = phase_parts(other.index, keep_going);
+  if (!phases) return std::unexpected(phases.error());
+  return ReportComparison{.other = other.index.info(),
+                          .comparison = *std::move(comparison),
+                          .phases = *std::move(phases)};
 }
 
 std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::path& file,
@@ -113,7 +116,9 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
   auto figures = gather_session_figures(index, reader, keep_going, progress, &reads);
   if (!figures) return std::unexpected(figures.error());
   ReportData data{*std::move(figures), {}, {}, {}, {}, {}};
-  data.phases = phase_parts(index);
+  auto phases = phase_parts(index, keep_going);
+  if (!phases) return std::unexpected(phases.error());
+  data.phases = *std::move(phases);
   if (const auto found = gather_experts(reader, data, keep_going); !found)
     return std::unexpected(found.error());
   if (const auto found = gather_policies(reads, data, keep_going); !found)

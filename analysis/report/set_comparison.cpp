@@ -33,16 +33,6 @@ std::optional<double> token_ns(const SessionIndex& index, Phase phase) {
   return quantile(std::span<const double>(times), 0.5);
 }
 
-std::optional<double> token_bytes(const SessionIndex& index, Phase phase) {
-  double bytes = 0, tokens = 0;
-  for (const IndexedStep& step : index.steps()) {
-    if (step.phase != phase || step.left_out) continue;
-    bytes += static_cast<double>(step.totals.read.v);
-    tokens += step.n_tokens;
-  }
-  return tokens > 0 ? std::optional(bytes / tokens) : std::nullopt;
-}
-
 // The value of `name` in each session that has it.
 using Samples = std::map<std::string, std::pair<FigureUnit, std::vector<double>>>;
 
@@ -116,8 +106,8 @@ std::expected<SetMember, TraceError> set_member(const SessionIndex& index,
       speed->first_token_ns.transform([](std::int64_t ns) { return static_cast<double>(ns); }));
   add("evaluation of a generated token", FigureUnit::Duration, token_ns(index, Phase::Generate));
   add("evaluation of a prompt token", FigureUnit::Duration, token_ns(index, Phase::Prompt));
-  add("bytes read per generated token", FigureUnit::Size, token_bytes(index, Phase::Generate));
-  add("bytes read per prompt token", FigureUnit::Size, token_bytes(index, Phase::Prompt));
+  add("bytes read per generated token", FigureUnit::Size, bytes_per_token(index, Phase::Generate));
+  add("bytes read per prompt token", FigureUnit::Size, bytes_per_token(index, Phase::Prompt));
   const ThreadTime& time = conditions->time;
   if (time.total_ns > 0) {
     add("threads waiting for a processor", FigureUnit::Share, time.wait_ns / time.total_ns);

@@ -7,6 +7,8 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,8 +29,10 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
+#include "program/enum_names.h"
 #include "program/validators.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/text/join.h"
 
 namespace tt::cli {
 namespace {
@@ -36,6 +40,7 @@ namespace {
 struct CompareOptions {
   std::string left, right;
   Axis by = Axis::OpKind;
+  std::optional<Phase> phase;
   std::size_t limit = 20;
   LeaveOut leave_out = LeaveOut::Nothing;
   bool values = false, json = false;
@@ -46,7 +51,10 @@ std::string ratio(double left, double right) {
   return left > 0 ? std::format("{:.3f}", right / left) : "";
 }
 
-std::string count_text(double value) { return std::format("{:.0f}", value); }
+// A mean of counts: "12", "12.5".
+std::string count_text(double value) {
+  return std::format("{:.{}f}", value, value == std::round(value) ? 0 : 1);
+}
 
 // The first 60 bytes of a long text such as a prompt, cut at a UTF-8 character boundary.
 std::string shortened(std::string text) {
@@ -89,8 +97,9 @@ void print_causes(const std::vector<DifferenceCause>& causes) {
 }
 
 void print_totals(const Comparison& comparison) {
-  const TraceSums &left = comparison.left, &right = comparison.right;
-  TextTable table({{"whole session"},
+  const TraceSums left = comparison.total.left.value_or(TraceSums{}),
+                  right = comparison.total.right.value_or(TraceSums{});
+  TextTable table({{std::format("{} step", to_text(comparison.phase))},
                    {"left", Align::Right},
                    {"right", Align::Right},
                    {"right-left", Align::Right},
@@ -102,7 +111,7 @@ void print_totals(const Comparison& comparison) {
   row("accesses", left.accesses(), right.accesses(), count_text);
   row("bytes read", left.bytes_read, right.bytes_read, format_bytes);
   row("bytes written", left.bytes_written, right.bytes_written, format_bytes);
-  row("time in ops", left.time_ns, right.time_ns, format_duration);
+  row("time in ops, median", left.time_ns, right.time_ns, format_duration);
   static constexpr std::pair<const char*, Ns Spread::*> kQuantiles[] = {
       {"median", &Spread::median}, {"p5", &Spread::p5}, {"p95", &Spread::p95}};
   for (const auto& [phase, times] : comparison.step_times) {
@@ -128,10 +137,12 @@ void print_templates(const std::vector<ComparedTemplate>& templates) {
              counts[1], counts[2], counts[3]);
 }
 
-void print_rows(const ComparedBy& by, std::size_t limit) {
-  if (by.rows.empty()) return;
-  put("\n");
-  TextTable table({{to_text(by.by)},
+void print_rows(const Comparison& comparison, Axis by, std::size_t limit) {
+  const std::vector<ComparedRow>& rows = comparison.rows;
+  if (rows.empty()) return;
+  print_line("\nIn one {} step: counts and bytes are means, times are medians.",
+             to_text(comparison.phase));
+  TextTable table({{to_text(by)},
                    {"accesses left", Align::Right},
                    {"accesses right", Align::Right},
                    {"bytes left", Align::Right},
@@ -142,8 +153,7 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
                    {"time right-left", Align::Right},
                    {"time right/left", Align::Right}});
   const TraceSums none;
-  for (std::size_t i = 0; i < by.rows.size() && i < limit; ++i) {
-    const ComparedRow& row = by.rows[i];
+  for (const ComparedRow& row : rows | std::views::take(limit)) {
     const TraceSums a = row.left.value_or(none), b = row.right.value_or(none);
     const auto cell = [](const auto& side, const std::string& text) {
       return side ? text : std::string("-");
@@ -156,7 +166,7 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
                difference(a.time_ns, b.time_ns, format_duration), ratio(a.time_ns, b.time_ns)});
   }
   table.print();
-  if (by.rows.size() > limit) print_line("... {} more (use --limit N)", by.rows.size() - limit);
+  if (rows.size() > limit) print_line("... {} more (use --limit N)", rows.size() - limit);
 }
 
 // "[2, 5, 0, 0]": the place of an element, innermost dimension first.
@@ -312,7 +322,8 @@ int run(const CompareOptions& options) {
                 left_info = left_index.info();
                 right_info = right_index.info();
                 return compare({.index = left_index, .reader = *left},
-                               {.index = right_index, .reader = *right}, kAllTokens,
+                               {.index = right_index, .reader = *right},
+                               {.by = options.by, .phase = options.phase, .tokens = kAllTokens},
                                progress.start("comparing"));
               });
         });
@@ -341,8 +352,7 @@ int run(const CompareOptions& options) {
   if (!minimal) print_totals(*comparison);
   print_tokens(comparison->tokens);
   if (!minimal) print_templates(comparison->templates);
-  for (const ComparedBy& by : comparison->by)
-    if (by.by == options.by) print_rows(by, options.limit);
+  print_rows(*comparison, options.by, options.limit);
   for (std::size_t side = 0; side < left_out.size(); ++side) {
     const auto [steps, all] = left_out[side];
     if (steps > 0)
@@ -360,17 +370,20 @@ RunVerb add_compare_command(CLI::App& command) {
   add_session_file(command, options->right, "right",
                    "Session file to compare with (.ttrace). A folder or a pattern in quotes, on "
                    "either side, is a set of sessions");
-  const std::map<std::string, Axis> axes = {{"phase", Axis::Phase},
-                                            {"component", Axis::Component},
-                                            {"layer", Axis::Layer},
-                                            {"op_kind", Axis::OpKind},
-                                            {"tensor", Axis::Tensor}};
+  std::vector<std::pair<std::string, Axis>> axes;
+  for (const Axis by : kComparedAxes) axes.emplace_back(to_text(by), by);
   command
-      .add_option(
-          "--by", options->by,
-          "What each row shows: phase, component, layer, op_kind or tensor (default: op_kind)")
+      .add_option("--by", options->by,
+                  "What each row shows: " + join(axes | std::views::keys) + " (default: op_kind)")
       ->transform(choice(axes))
       ->type_name("AXIS");
+  const auto phases = enum_names(Phase::Other);
+  command
+      .add_option("--phase", options->phase,
+                  "Phase whose steps are compared: " + join(phases | std::views::keys) +
+                      " (default: generate, if both sessions generated tokens)")
+      ->transform(choice(phases))
+      ->type_name("PHASE");
   add_limit_option(command, options->limit, "Maximum number of rows, largest difference first");
   add_clean_option(command, options->leave_out, "all sums and times");
   CLI::Option* values = command.add_flag(
@@ -385,7 +398,7 @@ RunVerb add_compare_command(CLI::App& command) {
       ->needs(values)
       ->check(number({"tolerance", 0, kMaxTolerance}))
       ->capture_default_str();
-  command.add_flag("--json", options->json, "Print JSON, with rows for every axis");
+  command.add_flag("--json", options->json, "Print JSON");
   command.footer(
       "Example: tt compare q4.ttrace q8.ttrace --by layer\n"
       "tt compare runs/4-threads runs/8-threads");

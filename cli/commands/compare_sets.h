@@ -11,7 +11,7 @@
 namespace tt::cli {
 
 struct CompareSetsOptions {
-  Axis by = Axis::OpKind;  // of the rows; Phase: no rows
+  Axis by = Axis::OpKind;  // of the rows
   std::size_t limit = 20;
   LeaveOut leave_out = LeaveOut::Nothing;
   bool json = false;

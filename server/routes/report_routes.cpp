@@ -48,6 +48,18 @@ std::expected<FormatName, Problem> format_of(const Request& request) {
       });
 }
 
+// nullopt when absent.
+std::expected<std::optional<Axis>, Problem> compared_axis(const Request& request) {
+  std::array<std::string_view, kComparedAxes.size()> words;
+  std::ranges::transform(kComparedAxes, words.begin(), [](Axis axis) { return to_text(axis); });
+  return enum_parameter(request, "by", words)
+      .transform([](const std::string& word) -> std::optional<Axis> {
+        const auto axis = std::ranges::find(kComparedAxes, word,
+                                            [](Axis by) { return std::string_view(to_text(by)); });
+        return axis == kComparedAxes.end() ? std::nullopt : std::optional(*axis);
+      });
+}
+
 // A reader and the index of its session, held during a request.
 struct IndexedSession {
   SessionReader reader;
@@ -113,14 +125,14 @@ void respond_validation(SessionStore& sessions, const std::string& id, Response&
 }
 
 void respond_comparison(SessionStore& sessions, IndexCache& indexes, const std::string& left_id,
-                        const std::string& right_id, PageRange tokens, Response& response,
+                        const std::string& right_id, const CompareQuery& query, Response& response,
                         const ContinueCheck& keep_going) {
   auto opened = open_two_indexed(sessions, indexes, left_id, right_id, keep_going);
   if (!opened) return respond(response, problem_of(opened.error()));
   auto& [left, right] = *opened;
   const auto compute = [&] {
     return compare({.index = left.index(), .reader = left.reader},
-                   {.index = right.index(), .reader = right.reader}, tokens, keep_going);
+                   {.index = right.index(), .reader = right.reader}, query, keep_going);
   };
   auto comparison = compute();
   if (is_damaged(comparison) && left.truncate_at_damage(keep_going) &&
@@ -206,7 +218,9 @@ void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache
   http.Get(
       "/api/v1/sessions/:id/comparison/:other", [&](const Request& request, Response& response) {
         ParameterReader read;
-        const PageRange tokens = read.take(page_parameters(request, kDefaultTokens));
+        const CompareQuery query{.by = read.take(compared_axis(request)),
+                                 .phase = read.take(enum_parameter(request, "phase", Phase::Other)),
+                                 .tokens = read.take(page_parameters(request, kDefaultTokens))};
         if (read.problem()) return respond(response, *read.problem());
         const std::string& left = request.path_params.at("id");
         const std::string& right = request.path_params.at("other");
@@ -214,8 +228,8 @@ void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache
                                   query_subject(sessions, right, Work::AllSteps));
         if (not_modified(request, response, subject.version)) return;
         queue.respond(request, response, subject,
-                      [&, left, right, tokens](Response& out, const ContinueCheck& keep_going) {
-                        respond_comparison(sessions, indexes, left, right, tokens, out, keep_going);
+                      [&, left, right, query](Response& out, const ContinueCheck& keep_going) {
+                        respond_comparison(sessions, indexes, left, right, query, out, keep_going);
                       });
       });
   http.Get("/api/v1/sessions/:id/findings", [&](const Request& request, Response& response) {

@@ -272,7 +272,7 @@ TEST_F(Messages, ReportsHaveNoEmptySections) {
 TEST_F(Messages, HeadingsSayWhatTheyAreOf) {
   const Result compared = run("compare m.ttrace s.ttrace");
   for (const char* heading :
-       {"left:  m.ttrace", "right: s.ttrace", "whole session", "accesses left", "accesses right",
+       {"left:  m.ttrace", "right: s.ttrace", "generate step", "accesses left", "accesses right",
         "bytes left", "bytes right", "bytes right/left", "time left", "time right",
         "time right-left", "time right/left"})
     EXPECT_TRUE(compared.out.contains(heading)) << heading << "\n" << compared.out;

@@ -128,7 +128,7 @@ TEST(CompareCommand, ComparesTwoQuantizations) {
                   .code,
               0);
   }
-  const Result result = run_tt(folder, "compare q4_k.ttrace q8_0.ttrace --json");
+  const Result result = run_tt(folder, "compare q4_k.ttrace q8_0.ttrace --by tensor --json");
   ASSERT_EQ(result.code, 0) << result.err;
   const json both = json::parse(result.out);
   for (const json& row : both["templates"]) EXPECT_EQ(row["match"], "same_ops") << row;
@@ -141,7 +141,7 @@ TEST(CompareCommand, ComparesTwoQuantizations) {
   EXPECT_TRUE(run_tt(folder, "compare q4_k.ttrace q8_0.ttrace").out.contains(sentence));
   EXPECT_EQ(both["total"]["ratio"]["executions"], 1.0);
   EXPECT_GT(both["total"]["ratio"]["bytes_read"], 1.2);
-  for (const json& row : both["by"]["tensor"]) {
+  for (const json& row : both["rows"]) {
     if (row["name"] != "blk.0.ffn_down.weight") continue;
     // 4.5 and 8.5 bits per weight.
     EXPECT_NEAR(row["ratio"]["bytes_read"].get<double>(), 8.5 / 4.5, 0.01);
@@ -159,12 +159,18 @@ TEST(CompareCommand, ComparesTwoPrompts) {
   const json both = json::parse(run_tt(folder, "compare a.ttrace b.ttrace --json").out);
   EXPECT_GT(both["tokens"]["common"], 0);
   EXPECT_LT(both["tokens"]["common"], both["tokens"]["left"]);
-  EXPECT_GT(both["total"]["ratio"]["accesses"], 1.0);
+  EXPECT_EQ(both["phase"], "generate");
+  EXPECT_EQ(both["total"]["ratio"]["executions"], 1.0) << "of one step, in runs of other lengths";
   EXPECT_EQ(both["total"]["difference"]["executions"].get<double>(),
             both["total"]["right"]["executions"].get<double>() -
                 both["total"]["left"]["executions"].get<double>());
-  for (const char* axis : {"phase", "component", "layer", "op_kind", "tensor"})
-    EXPECT_FALSE(both["by"][axis].empty()) << axis;
+  for (const char* axis : {"component", "layer", "op_kind", "tensor"}) {
+    const std::string asked = std::format("compare a.ttrace b.ttrace --phase prompt --by {}", axis);
+    const json of_prompt = json::parse(run_tt(folder, asked + " --json").out);
+    EXPECT_EQ(of_prompt["phase"], "prompt");
+    EXPECT_FALSE(of_prompt["rows"].empty()) << axis;
+    EXPECT_TRUE(run_tt(folder, asked).out.contains("In one prompt step:"));
+  }
 
   EXPECT_TRUE(text_result.out.contains("Causes of differences:")) << text_result.out;
   bool request = false;

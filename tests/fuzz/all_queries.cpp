@@ -228,7 +228,8 @@ class QueryRunner {
       }
     }
     const ComparedSession self{.index = index, .reader = reader_};
-    run_query("comparison", [&] { return compare(self, self, kPage); });
+    run_query("comparison",
+              [&] { return compare(self, self, {.by = Axis::Tensor, .tokens = kPage}); });
     run_query("findings", [&] {
       const auto figures = gather_session_figures(index, reader_);
       if (figures) succeeded_ += session_findings(*figures).empty() ? 0U : 1U;

@@ -87,12 +87,8 @@ Json to_json(const std::vector<DifferenceCause>& causes) {
 Json to_json(const Comparison& comparison, const SessionInfo& left, const SessionInfo& right) {
   Json templates = Json::array();
   for (const ComparedTemplate& row : comparison.templates) templates.push_back(template_json(row));
-  Json by;
-  for (const ComparedBy& axis : comparison.by) {
-    Json rows = Json::array();
-    for (const ComparedRow& row : axis.rows) rows.push_back(to_json(row));
-    by[to_text(axis.by)] = std::move(rows);
-  }
+  Json rows = Json::array();
+  for (const ComparedRow& row : comparison.rows) rows.push_back(to_json(row));
   Json step_times = Json::object();
   for (const auto& [phase, of] : comparison.step_times) {
     step_times[to_text(phase)] = {{"left", of.left ? to_json(*of.left) : Json()},
@@ -104,11 +100,12 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
       {"change", {{"text", what_changed(comparison)}, {"token", token_json(comparison.change)}}},
       {"causes", to_json(comparison.causes)},
       {"facts", facts_json(comparison.facts)},
-      {"total", to_json(ComparedSums{comparison.left, comparison.right})},
+      {"phase", to_text(comparison.phase)},
+      {"total", to_json(comparison.total)},
       {"step_ns", std::move(step_times)},
       {"tokens", tokens_json(comparison.tokens)},
       {"templates", std::move(templates)},
-      {"by", std::move(by)}};
+      {"rows", std::move(rows)}};
 }
 
 }  // namespace tt

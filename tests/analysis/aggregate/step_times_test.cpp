@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -57,9 +58,8 @@ TEST(StepTimes, AreTheQuantilesOfTheTimesInSingleSteps) {
       for (const Phase phase : {Phase::Generate, Phase::Prompt}) {
         SCOPED_TRACE(to_text(by));
         const auto expected = times_of_single_steps(*session->index, *session->reader, by, phase);
-        BreakdownQuery query{.by = by, .step_times = true};
-        if (phase != Phase::Generate) query.filter.phase = phase;
-        const auto found = breakdown(*session->index, query);
+        const auto found =
+            breakdown(*session->index, {.by = by, .filter = {.phase = phase}, .step_times = true});
         ASSERT_TRUE(found.has_value());
         for (const BreakdownRow& row : found->rows) {
           SCOPED_TRACE(row.name);
@@ -77,6 +77,36 @@ TEST(StepTimes, AreTheQuantilesOfTheTimesInSingleSteps) {
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(compared, 200u);
+}
+
+// With step times, rows are sorted by them; without, by sums.
+TEST(StepTimes, AreWhatRowsAreSortedBy) {
+  std::size_t unlike = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto session = open_session(plausible_session(seed));
+    BreakdownQuery query{.by = Axis::Tensor,
+                         .order = Order<Value>{.by = Value::Time, .descending = true}};
+    const auto by_sum = breakdown(*session->index, query);
+    query.step_times = true;
+    const auto by_step = breakdown(*session->index, query);
+    ASSERT_TRUE(by_sum && by_step);
+    const auto median = [](const BreakdownRow& row) {
+      return row.step ? row.step->spread.median : Ns{};
+    };
+    EXPECT_TRUE(std::ranges::is_sorted(by_sum->rows, std::greater(),
+                                       [](const BreakdownRow& row) { return row.all.time_ns; }));
+    EXPECT_TRUE(std::ranges::is_sorted(by_step->rows, std::greater(), median));
+    unlike += !std::ranges::equal(by_sum->rows, by_step->rows, {}, &BreakdownRow::key,
+                                  &BreakdownRow::key);
+    // Each row of a page is the same.
+    query.page = {.from = 1, .limit = 2};
+    const auto page = breakdown(*session->index, query);
+    ASSERT_TRUE(page.has_value());
+    for (std::size_t i = 0; i < page->rows.size(); ++i)
+      EXPECT_EQ(page->rows[i], by_step->rows[i + 1]);
+  }
+  EXPECT_GT(unlike, 5u);
 }
 
 TEST(StepTimes, AreOfTheRowsOfThePageAndOfTheTotal) {

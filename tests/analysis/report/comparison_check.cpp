@@ -3,9 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -17,20 +18,56 @@ namespace {
 
 bool is_empty(const TraceSums& sums) { return sums == TraceSums{}; }
 
+// Steps of the phase that have accesses.
+double steps_of(const SessionReader& reader, Phase phase) {
+  double steps = 0;
+  const auto walk = reader.for_each_step(StepId{0}, kNone, [&](const Step& step) {
+    steps += step.phase == phase && step.graph.v != 0;
+    return true;
+  });
+  EXPECT_TRUE(walk.has_value());
+  return steps;
+}
+
+// The sums of the phase, divided by its steps. The times are checked in step_times_test.cpp.
+NaiveSums naive_means(const SessionReader& reader, Axis by, Phase phase) {
+  NaiveSums means = naive_sums(reader, by, phase);
+  for (auto& [name, sums] : means) {
+    sums = sums / std::max(1.0, steps_of(reader, phase));
+    sums.time_ns = 0;
+  }
+  return means;
+}
+
+TraceSums without_time(TraceSums sums) {
+  sums.time_ns = 0;
+  return sums;
+}
+
 // Checks one side of the rows of an axis; rows of the same name are added.
-void expect_side(const ComparedBy& by, std::optional<TraceSums> ComparedRow::* side,
-                 const SessionReader& reader) {
-  SCOPED_TRACE(to_text(by.by));
-  NaiveSums left = naive_sums(reader, by.by), seen;
-  for (const ComparedRow& row : by.rows)
-    if (row.*side) seen[row.name] += *(row.*side);
+void expect_side(const std::vector<ComparedRow>& rows, Axis by, Phase phase,
+                 std::optional<TraceSums> ComparedRow::* side, const ComparedSession& session) {
+  SCOPED_TRACE(to_text(by));
+  NaiveSums left = naive_means(session.reader, by, phase), seen;
+  for (const ComparedRow& row : rows)
+    if (row.*side) seen[row.name] += without_time(*(row.*side));
   for (const auto& [name, sums] : seen) {
     SCOPED_TRACE(name);
     expect_equal_sums(sums, left[name]);
     left.erase(name);
   }
-  if (by.by == Axis::Tensor) left.erase("");  // ops whose time belongs to no tensor
+  if (by == Axis::Tensor) left.erase("");  // ops whose time belongs to no tensor
   for (const auto& [name, sums] : left) EXPECT_TRUE(is_empty(sums)) << "missing row for " << name;
+  // Rows with equal names are in the order of the session.
+  const auto found =
+      breakdown(session.index, {.by = by, .filter = {.phase = phase}, .step_times = true});
+  ASSERT_TRUE(found.has_value());
+  std::map<std::string, double> times, medians;
+  for (const ComparedRow& row : rows)
+    if (row.*side) times[row.name] += (row.*side)->time_ns;
+  for (const BreakdownRow& row : found->rows)
+    medians[row.name] += row.step ? static_cast<double>(row.step->spread.median.v) : 0;
+  EXPECT_EQ(times, medians);
 }
 
 std::vector<Token> tokens_of(const SessionReader& reader) {
@@ -129,23 +166,33 @@ void expect_matches(const std::vector<ComparedTemplate>& pairs, const SessionRea
 }  // namespace
 
 void expect_comparison(const ComparedSession& left, const ComparedSession& right) {
-  const auto comparison = compare(left, right, {.from = 0, .limit = 1'000'000});
+  const auto comparison = compare(left, right, {.tokens = {.from = 0, .limit = 1'000'000}});
   ASSERT_TRUE(comparison.has_value()) << comparison.error().message;
-  std::set<Axis> axes;
-  for (const ComparedBy& by : comparison->by) {
-    axes.insert(by.by);
-    expect_side(by, &ComparedRow::left, left.reader);
-    expect_side(by, &ComparedRow::right, right.reader);
+  EXPECT_TRUE(comparison->rows.empty());
+  for (const Axis by : kComparedAxes) {
+    for (const Phase phase : {Phase::Prompt, Phase::Generate}) {
+      const auto of = compare(left, right, {.by = by, .phase = phase});
+      ASSERT_TRUE(of.has_value()) << of.error().message;
+      EXPECT_EQ(of->phase, phase);
+      expect_side(of->rows, by, phase, &ComparedRow::left, left);
+      expect_side(of->rows, by, phase, &ComparedRow::right, right);
+      const auto time = [](const std::optional<TraceSums>& side) {
+        return side ? side->time_ns : 0;
+      };
+      EXPECT_TRUE(std::ranges::is_sorted(of->rows, std::greater(), [&](const ComparedRow& row) {
+        return std::abs(time(row.right) - time(row.left));
+      }));
+    }
   }
-  EXPECT_EQ(axes,
-            (std::set{Axis::Phase, Axis::Component, Axis::Layer, Axis::OpKind, Axis::Tensor}));
-  const auto total = [](const SessionReader& reader) {
+  const auto expect_total = [&](const std::optional<TraceSums>& total,
+                                const SessionReader& reader) {
     TraceSums sum;
-    for (const auto& [name, sums] : naive_sums(reader, Axis::OpKind)) sum += sums;
-    return sum;
+    for (const auto& [name, sums] : naive_means(reader, Axis::OpKind, comparison->phase))
+      sum += sums;
+    expect_equal_sums(without_time(total.value_or(TraceSums{})), sum);
   };
-  expect_equal_sums(comparison->left, total(left.reader));
-  expect_equal_sums(comparison->right, total(right.reader));
+  expect_total(comparison->total.left, left.reader);
+  expect_total(comparison->total.right, right.reader);
 
   const auto a = tokens_of(left.reader), b = tokens_of(right.reader);
   std::uint32_t common = 0;

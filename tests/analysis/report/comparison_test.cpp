@@ -17,8 +17,6 @@
 namespace tt::test {
 namespace {
 
-constexpr PageRange kAllTokens{.from = 0, .limit = 1'000'000};
-
 struct OpenedSide {
   explicit OpenedSide(const std::filesystem::path& file)
       : reader(SessionReader::open(file).value()), index(SessionIndex::build(reader).value()) {}
@@ -28,8 +26,8 @@ struct OpenedSide {
 };
 
 Comparison compared(const OpenedSide& left, const OpenedSide& right,
-                    PageRange tokens = kAllTokens) {
-  auto comparison = compare(left.side(), right.side(), tokens);
+                    const CompareQuery& query = {}) {
+  auto comparison = compare(left.side(), right.side(), query);
   EXPECT_TRUE(comparison.has_value()) << comparison.error().message;
   return *std::move(comparison);
 }
@@ -48,10 +46,11 @@ TEST(Comparison, MatchesReference) {
 TEST(Comparison, SessionEqualsItself) {
   const SmallSession session({small_step(0)});
   const OpenedSide one(session.path);
-  const Comparison comparison = compared(one, one);
-  EXPECT_EQ(comparison.left, comparison.right);
-  for (const ComparedBy& by : comparison.by)
-    for (const ComparedRow& row : by.rows) EXPECT_EQ(row.left, row.right) << row.name;
+  const Comparison comparison = compared(one, one, {.by = Axis::Tensor});
+  EXPECT_EQ(comparison.phase, Phase::Prompt);
+  EXPECT_EQ(comparison.total.left, comparison.total.right);
+  EXPECT_FALSE(comparison.rows.empty());
+  for (const ComparedRow& row : comparison.rows) EXPECT_EQ(row.left, row.right) << row.name;
   ASSERT_EQ(comparison.templates.size(), 1U);
   EXPECT_EQ(comparison.templates[0].match, TemplateMatch::Identical);
   EXPECT_EQ(comparison.tokens.common, 2U);
@@ -94,6 +93,43 @@ TEST(Comparison, TellsAChangeOfTimeFromNoise) {
   EXPECT_EQ(compared(short_side, right).change->left.steps, 4U);
 }
 
+// The right session is longer, has a slower prompt, and one of its steps waited: none of this makes
+// an op slower.
+TEST(Comparison, RowsAreOfAUsualStepOfOnePhase) {
+  const auto session = [](std::uint32_t count, std::int64_t prompt, std::int64_t waited) {
+    std::vector<Step> steps;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      Step step = small_step(i);
+      step.begin = step.first_op = Ns{std::int64_t{i} * 10'000'000};
+      const std::int64_t more = i == 0 ? prompt : i == 2 ? waited : 0;
+      for (std::size_t op = 0; op < step.op_ends.size(); ++op)
+        step.op_ends[op] = Ns{step.begin.v + more + 10 * static_cast<std::int64_t>(op + 1)};
+      step.end = step.op_ends.back();
+      steps.push_back(std::move(step));
+    }
+    return steps;
+  };
+  const SmallSession a(session(4, 0, 0)), b(session(9, 5'000'000, 900'000));
+  const OpenedSide left(a.path), right(b.path);
+  const Comparison comparison = compared(left, right, {.by = Axis::OpKind});
+  EXPECT_EQ(comparison.phase, Phase::Generate);
+  EXPECT_EQ(comparison.total.left, comparison.total.right);
+  EXPECT_EQ(comparison.total.left->time_ns, 50);
+  EXPECT_EQ(comparison.total.left->executions, 5);
+  for (const ComparedRow& row : comparison.rows) EXPECT_EQ(row.left, row.right) << row.name;
+  const Comparison prompts = compared(left, right, {.by = Axis::OpKind, .phase = Phase::Prompt});
+  EXPECT_EQ(prompts.rows.front().name, "GET_ROWS");
+  EXPECT_EQ(prompts.rows.front().right->time_ns, 5'000'010);
+  EXPECT_EQ(prompts.rows.front().left->time_ns, 10);
+  // Layers of one session, too: the prompt and the step that waited do not count.
+  const auto layers =
+      compare_within(right.index, {.axis = Axis::Layer, .left = 0, .right = 1}).value();
+  EXPECT_EQ(layers.phase, Phase::Generate);
+  EXPECT_EQ(layers.left_sums.executions, 2);
+  EXPECT_EQ(layers.left_sums.time_ns, 20);
+  EXPECT_EQ(layers.right_sums.time_ns, 10);
+}
+
 TEST(Comparison, DifferentQuantizationHasTheSameOps) {
   GraphTemplate other = small_graph();
   other.fingerprint = 1;
@@ -110,7 +146,8 @@ TEST(Comparison, DifferentQuantizationHasTheSameOps) {
                                                                   .right_steps = 2,
                                                                   .left_ops = 5,
                                                                   .right_ops = 5}}));
-  EXPECT_DOUBLE_EQ(comparison.right.executions, 2 * comparison.left.executions);
+  // Of one step each, although the right session has two.
+  EXPECT_EQ(comparison.total.right->executions, comparison.total.left->executions);
 }
 
 TEST(Comparison, RowsOfOneSideHaveNoCounterpart) {
@@ -121,13 +158,13 @@ TEST(Comparison, RowsOfOneSideHaveNoCounterpart) {
     if (tensor.name == "output.weight") tensor.name = "lm_head.weight";
   const SmallSession a({small_step(0)}), b({small_step(0)}, SmallSession::small_info(), other);
   const OpenedSide left(a.path), right(b.path);
-  const Comparison comparison = compared(left, right, {.from = 1, .limit = 1});
+  const Comparison comparison = compared(left, right, {.tokens = {.from = 1, .limit = 1}});
   ASSERT_EQ(comparison.templates.size(), 2U);
   EXPECT_EQ(comparison.templates[0].match, TemplateMatch::OnlyLeft);
   EXPECT_EQ(comparison.templates[1].match, TemplateMatch::OnlyRight);
   std::map<std::string, std::pair<bool, bool>> sides;
-  for (const ComparedBy& by : comparison.by)
-    for (const ComparedRow& row : by.rows)
+  for (const Axis by : kComparedAxes)
+    for (const ComparedRow& row : compared(left, right, {.by = by}).rows)
       sides[row.name] = {row.left.has_value(), row.right.has_value()};
   EXPECT_EQ(sides.at("output.weight"), std::pair(true, false));
   EXPECT_EQ(sides.at("lm_head.weight"), std::pair(false, true));
@@ -141,7 +178,7 @@ TEST(Comparison, RowsOfOneSideHaveNoCounterpart) {
 TEST(Comparison, CanBeCancelled) {
   const SmallSession session({small_step(0)});
   const OpenedSide one(session.path);
-  EXPECT_EQ(compare(one.side(), one.side(), kAllTokens, [] { return false; }).error().kind,
+  EXPECT_EQ(compare(one.side(), one.side(), {}, [] { return false; }).error().kind,
             TraceError::Kind::Cancelled);
 }
 

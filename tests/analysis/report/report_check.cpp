@@ -215,10 +215,8 @@ void expect_figures(const ReportData& figures, const SessionReader& reader) {
     }
   }
   EXPECT_TRUE(std::ranges::is_sorted(figures.devices, std::greater{}, &DeviceTime::ns));
-  for (const auto& [axis, breakdown] :
-       {std::pair(Axis::OpKind, &figures.by_op_kind), std::pair(Axis::Layer, &figures.by_layer),
-        std::pair(Axis::Component, &figures.by_component),
-        std::pair(Axis::Tensor, &figures.by_tensor)}) {
+  for (const auto& [axis, breakdown] : {std::pair(Axis::OpKind, &figures.by_op_kind),
+                                        std::pair(Axis::Tensor, &figures.by_tensor)}) {
     SCOPED_TRACE(to_text(axis));
     NaiveSums expected = naive_sums(reader, axis), seen;
     for (const BreakdownRow& row : breakdown->rows) seen[row.name] += row.all;

@@ -31,6 +31,14 @@ BreakdownRow row(const char* name, double bytes, double time_ns) {
   return {.name = name, .key = 0, .all = sums, .prompt = {}, .generate = sums, .step = {}};
 }
 
+// The same rows, of one step.
+StepCosts costs(const Breakdown& of) {
+  StepCosts out{.steps = 1, .timed = {.used = 1, .verdict = {}}, .total = of.total.all, .rows = {}};
+  for (const BreakdownRow& row : of.rows)
+    out.rows.push_back({.name = row.name, .key = row.key, .sums = row.all});
+  return out;
+}
+
 // 10 MiB of weights read twice in 1 ms, in enough memory: there is nothing to advise.
 ReportData default_figures() {
   ReportData f;
@@ -46,7 +54,8 @@ ReportData default_figures() {
   f.by_op_kind.rows = {row("MUL_MAT", 1e6, 1e5), row("GLU", 1e6, 9e5)};
   f.by_op_kind.total = row("all", 2e6, 1e6);
   f.by_op_kind.disk.bytes_read = 2e6;
-  f.by_component = f.by_layer = f.by_tensor = f.by_op_kind;
+  f.by_tensor = f.by_op_kind;
+  f.op_kinds = f.components = f.layers = costs(f.by_op_kind);
   f.weights_read = Bytes{20 << 20};
   f.weights_distinct = Bytes{10 << 20};
   f.mapped_read = f.weights_read;
@@ -254,7 +263,7 @@ TEST(Report, GivesAdviceOnlyWithAReason) {
       {"attention without flash attention",
        [](ReportData& f) {
          f.by_op_kind.rows = {row("SOFT_MAX", 1e6, 1e5)};
-         f.by_component.rows = {row("attention", 1e6, 5e5)};
+         f.components.rows = {{.name = "attention", .sums = {.time_ns = 5e5}}};
        },
        {"Try flash"}},
       {"CPU and another device compute",
@@ -570,6 +579,43 @@ TEST(Report, ComputesFiguresOfASmallSession) {
   ASSERT_EQ(figures->devices.size(), 1U);
   EXPECT_EQ(figures->devices[0].name, "CPU");
   EXPECT_DOUBLE_EQ(figures->devices[0].ns, 300);
+}
+
+// A prompt whose embedding is slow, and 5 generated steps; one of them waited in the embedding and
+// in layer 0. So sums over steps, or over both phases, name the wrong op and layer.
+TEST(Report, TheSlowestOpAndLayerAreThoseOfAUsualGeneratedStep) {
+  constexpr std::uint32_t kSlow = 3;
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    Step step = small_step(i);
+    std::vector<std::int64_t> took = {10, 20, 30, 140, 50};  // of the ops
+    if (i == 0) took[0] = 1'000'000;
+    if (i == kSlow) took = {300'000, 90'000, 90'000, 140, 50};
+    step.begin = Ns{std::int64_t{i} * 10'000'000};
+    step.first_op = step.begin;
+    Ns at = step.begin;
+    for (std::size_t op = 0; op < took.size(); ++op) step.op_ends[op] = at = Ns{at.v + took[op]};
+    step.end = at;
+    steps.push_back(step);
+  }
+  const SmallSession session(steps);
+  const auto reader = session.reader();
+  const auto index = SessionIndex::build(reader);
+  const auto figures = gather_session_figures(*index, reader);
+  ASSERT_TRUE(figures.has_value()) << figures.error().message;
+  const auto findings = session_findings(*figures);
+  const auto limit = std::ranges::find(findings, FindingKind::SpeedLimit, &Finding::kind);
+  ASSERT_NE(limit, findings.end());
+  const Figures& f = limit->figures;
+  EXPECT_EQ(limit->basis.phase, Phase::Generate);
+  EXPECT_EQ(f.word("slowest_op"), "MUL_MAT");
+  EXPECT_DOUBLE_EQ(f.number("slowest_op_time").value(), 220.0 / 250);
+  // It reads and writes 256 + 256 + 512 bytes of weights and 64 + 64 + 64 + 64 + 64 + 128 others.
+  EXPECT_DOUBLE_EQ(f.number("slowest_op_rate").value(), (1024 + 448) * 1e9 / 220);
+  EXPECT_EQ(f.word("slowest_layer"), "1");
+  EXPECT_DOUBLE_EQ(f.number("slowest_layer_time").value(), 140.0 / 250);
+  EXPECT_EQ(f.word("second_layer"), "0");
+  EXPECT_DOUBLE_EQ(f.number("second_layer_time").value(), 50.0 / 250);
 }
 
 }  // namespace

@@ -344,9 +344,6 @@ export const comparisonWithin = object<WithinComparison>({
   rows: list(object<WithinComparison['rows'][number]>({ name: str, ...comparedSums })),
 });
 
-const comparedRows = list(
-  object<SessionComparison['by']['layer'][number]>({ name: str, ...comparedSums }),
-);
 const comparedSession = object<SessionComparison['left']>({ id: str, title: str });
 export const comparison = object<SessionComparison>({
   left: comparedSession,
@@ -354,12 +351,7 @@ export const comparison = object<SessionComparison>({
   tokens: object<SessionComparison['tokens']>({ left: num, right: num }),
   causes: list(object<SessionComparison['causes'][number]>({ kind: str, title: str, reason: str })),
   total: object<ComparedSums>(comparedSums),
-  by: object<SessionComparison['by']>({
-    layer: comparedRows,
-    op_kind: comparedRows,
-    component: comparedRows,
-    tensor: comparedRows,
-  }),
+  rows: list(object<SessionComparison['rows'][number]>({ name: str, ...comparedSums })),
 });
 
 export const conditions = object<Conditions>({ text: str });

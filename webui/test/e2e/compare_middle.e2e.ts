@@ -19,16 +19,17 @@ async function sideOf(
   session: string,
   query: string,
   by: number,
-  value: (all: Breakdown['sums']['all']) => number,
+  value: (row: Breakdown['sums']) => number,
 ): Promise<ReadonlyMap<string, number>> {
   const { rows: found } = await fixture.rest<Breakdown>(
-    `sessions/${session}/breakdown?limit=10000&${query}`,
+    `sessions/${session}/breakdown?limit=10000&step_times=true&${query}`,
   );
-  return new Map(found.map(({ name, all }) => [name, value(all) / by]));
+  return new Map(found.map((row) => [row.name, value(row) / by]));
 }
 
-const time = (all: Breakdown['sums']['all']): number => all.time_ns;
-const bytes = (all: Breakdown['sums']['all']): number => all.bytes_read + all.bytes_written;
+const time = ({ all }: Breakdown['sums']): number => all.time_ns;
+const median = ({ step_ns }: Breakdown['sums']): number => step_ns?.median ?? 0;
+const bytes = ({ all }: Breakdown['sums']): number => all.bytes_read + all.bytes_written;
 
 async function countOf(what: string, condition: string): Promise<number> {
   const { rows: found } = await fixture.sql<readonly number[]>(
@@ -89,11 +90,11 @@ describe('the middle', () => {
     const { tokens } = await fixture.get<SessionComparison>(`comparison/${first}?limit=0`);
     expect(tokens.left).not.toBe(tokens.right);
     const query = 'by=op_kind&phase=generate';
-    const left = await sideOf(second, query, here, time);
+    const left = await sideOf(second, query, 1, median);
     await fixture.show(first);
     const there = await countOf('sum(token_count)', perToken);
     expect(there).toBeLessThan(here);
-    const right = await sideOf(first, query, there, time);
+    const right = await sideOf(first, query, 1, median);
     await fixture.show(second, `with=${first}`, 'full=compare');
     await expectRows(left, right, formatNs);
     // Both charts are drawn, and have the values as a table.
@@ -188,8 +189,7 @@ describe('the middle', () => {
     const { page } = fixture;
     const session = await fixture.recorded(24);
     await fixture.show(session, 'full=compare', 'p.compare=of:layers,a:0,b:2');
-    const tokens = await countOf('sum(token_count)', "phase = 'generate'");
-    const of = (layer: number) => sideOf(session, `by=op_kind&phase=generate&layers=${layer}`, tokens, time); // prettier-ignore
+    const of = (layer: number) => sideOf(session, `by=op_kind&phase=generate&layers=${layer}`, 1, median); // prettier-ignore
     const [left, right] = [await of(0), await of(2)];
     await expectRows(left, right, formatNs);
     await panel()

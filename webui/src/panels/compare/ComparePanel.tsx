@@ -45,6 +45,7 @@ import {
   differenceTable,
   divisor,
   drawnRows,
+  hasMedians,
   isSame,
   pairRows,
   perOf,
@@ -469,7 +470,9 @@ function PairTable(props: ShownProps & { per: string }) {
   return (
     <section class="compare-table">
       <p class="dim">
-        Each value is a sum divided by the {per}s of its side: a longer side does not count more.{' '}
+        {value === 'time' && hasMedians(options)
+          ? `Times are the median of a step${per === 'token' ? ', divided by its tokens' : ''}.`
+          : `Each value is a sum divided by the ${per}s of its side: a longer side does not count more.`}{' '}
         {lengths.join('; ')}.{unmatched.length > 0 && ` ${unmatched.join(', ')}.`}
       </p>
       <table class="differences" aria-label="Differences">
@@ -544,9 +547,9 @@ function sidesResource(
     key: () => `${finishedSteps(session) ?? ''} ${JSON.stringify(asked.value)}`,
     load: async (signal) => {
       const { sides, where } = asked.peek();
-      const left = await sideOf(api, session.id, sides[0], where, options.by, signal);
+      const left = await sideOf(api, session.id, sides[0], where, options, signal);
       if (!left.ok) return left;
-      const right = await sideOf(api, other, sides[1], where, options.by, signal);
+      const right = await sideOf(api, other, sides[1], where, options, signal);
       return right.ok ? ok([left.value, right.value] as const) : right;
     },
     reconnects,
@@ -558,10 +561,11 @@ async function sideOf(
   id: string,
   { query, counted }: SideQuery,
   where: readonly string[],
-  by: Rows,
+  options: CompareOptions,
   signal: AbortSignal,
 ): ApiResult<Side> {
-  const found = await api.breakdown(id, { ...query, by, limit: MAX_ROWS }, signal);
+  const asked = { ...query, by: options.by, step_times: hasMedians(options), limit: MAX_ROWS };
+  const found = await api.breakdown(id, asked, signal);
   if (!found.ok) return found;
   const sql = `SELECT count(*), coalesce(sum(token_count), 0) FROM step WHERE ${[counted, ...where].join(' AND ')}`;
   const counts = await api.query(id, sql, 1);

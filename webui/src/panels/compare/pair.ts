@@ -6,7 +6,7 @@ import type { SumQuery } from '../../state/view/sum_query';
 import type { ComparedValue } from '../inspector/compare';
 import type { CompareOptions, Per, Phase } from './options';
 
-// How many steps and tokens a side is the sum of.
+// How many steps and tokens a side has.
 export interface Counts {
   readonly steps: number;
   readonly tokens: number;
@@ -56,6 +56,9 @@ export const divisor = (counts: Counts, { of, per }: CompareOptions): number =>
 
 export const perOf = ({ of, per }: CompareOptions): Per => (of === 'tokens' ? 'token' : per);
 
+// Times are those of a usual step: sums depend on single slow steps. A step or a token is one already.
+export const hasMedians = ({ of }: CompareOptions): boolean => of !== 'steps' && of !== 'tokens';
+
 export interface Side {
   readonly rows: readonly BreakdownRow[];
   readonly sums: Breakdown['sums'];
@@ -70,12 +73,20 @@ export interface PairRow {
 
 export const differenceOf = ({ left, right }: PairRow): number => (right ?? 0) - (left ?? 0);
 
-const valueOf = ({ all }: BreakdownRow, value: ComparedValue): number =>
+const sumOf = ({ all }: BreakdownRow, value: ComparedValue): number =>
   value === 'time'
     ? all.time_ns
     : value === 'bytes'
       ? all.bytes_read + all.bytes_written
       : all.reads + all.writes;
+
+// Of a row, per token or step.
+function valueOf(row: BreakdownRow, { counts }: Side, options: CompareOptions): number {
+  const by = divisor(counts, options);
+  if (options.value === 'time' && hasMedians(options))
+    return ((row.step_ns?.median ?? 0) * counts.steps) / by;
+  return sumOf(row, options.value) / by;
+}
 
 // Rows of both sides by their names, per token or step: the largest difference first, layers in
 // their order. `named`: the name that both sides share.
@@ -85,16 +96,15 @@ export function pairRows(
   options: CompareOptions,
   named: (name: string, side: 'left' | 'right') => string,
 ): { readonly total: PairRow; readonly rows: readonly PairRow[] } {
-  const [byLeft, byRight] = [divisor(left.counts, options), divisor(right.counts, options)];
-  const valuesOf = (side: Side, which: 'left' | 'right', by: number): Map<string, number> => {
+  const valuesOf = (side: Side, which: 'left' | 'right'): Map<string, number> => {
     const values = new Map<string, number>();
     for (const row of side.rows) {
       const name = named(row.name, which);
-      values.set(name, (values.get(name) ?? 0) + valueOf(row, options.value) / by);
+      values.set(name, (values.get(name) ?? 0) + valueOf(row, side, options));
     }
     return values;
   };
-  const [a, b] = [valuesOf(left, 'left', byLeft), valuesOf(right, 'right', byRight)];
+  const [a, b] = [valuesOf(left, 'left'), valuesOf(right, 'right')];
   const rows = [...new Set([...a.keys(), ...b.keys()])].map((name): PairRow => ({
     name,
     left: a.get(name) ?? null,
@@ -102,8 +112,8 @@ export function pairRows(
   }));
   const total: PairRow = {
     name: 'all',
-    left: valueOf(left.sums, options.value) / byLeft,
-    right: valueOf(right.sums, options.value) / byRight,
+    left: valueOf(left.sums, left, options),
+    right: valueOf(right.sums, right, options),
   };
   if (options.by !== 'layer')
     rows.sort((x, y) => Math.abs(differenceOf(y)) - Math.abs(differenceOf(x)));

@@ -3,7 +3,6 @@ import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { visibleText } from '../../format';
 import type { WithinComparison } from '../../net/types';
-import { ok } from '../../result';
 import type { OpenSession } from '../../state/session/open_session';
 import { scopeText } from '../../state/view/range_query';
 import { Resource } from '../../state/resource';
@@ -16,15 +15,12 @@ import { Failed, Loading } from '../../ui/States';
 import {
   compareQuery,
   indexOf,
-  layerSums,
   relativeName,
   VALUE_OPTIONS,
   valueIn,
   type ComparedValue,
-  type Pair,
 } from './compare';
 import { DifferenceTable, type Sides } from './DifferenceTable';
-import { generatedMedians } from './generated_medians';
 import { ItemChoice } from './ItemChoice';
 import { setComparison } from './set_comparison';
 
@@ -106,16 +102,17 @@ function Differences({ store, session, selected, compared }: Props & { compared:
           setComparison(store, next);
         }}
       />
-      <Scope store={store} session={session} of={[selected, compared]} />
       {found ? (
-        <DifferenceTable
-          of="tensor"
-          all={isLayer ? 'all steps' : 'all'}
-          sides={sidesOf(session, selected, compared)}
-          median={found.median}
-          found={isLayer ? withRelativeNames(found.within) : found.within}
-          value={value}
-        />
+        <>
+          <Scope store={store} session={session} of={[selected, compared]} phase={found.phase} />
+          <DifferenceTable
+            of="tensor"
+            all={found.phase === null ? 'all' : `${found.phase} step`}
+            sides={sidesOf(session, selected, compared)}
+            found={isLayer ? withRelativeNames(found) : found}
+            value={value}
+          />
+        </>
       ) : error ? (
         <Failed what="The comparison cannot be shown." error={error} />
       ) : (
@@ -125,20 +122,23 @@ function Differences({ store, session, selected, compared }: Props & { compared:
   );
 }
 
-// What the figures are of.
-function Scope(props: { store: Store; session: OpenSession; of: readonly Compared[] }) {
-  const { store, session, of } = props;
+// What the figures are of. `phase`: of layers.
+function Scope(props: {
+  store: Store;
+  session: OpenSession;
+  of: readonly Compared[];
+  phase: WithinComparison['phase'];
+}) {
+  const { store, session, of, phase } = props;
   const isLayer = of[0]?.kind === 'layer';
   const text = usePart(() => {
-    const { phase, range, filter } = store.navigation.view.value;
-    const view = isLayer
-      ? { phase, range, filter }
-      : { phase: 'all' as const, range: null, filter };
+    const { range, filter } = store.navigation.view.value;
+    const view = { phase: 'all' as const, range: isLayer ? range : null, filter };
     return scopeText(view, store.layers.value);
   });
   const isShared = of.some((one) => one.kind === 'token' && isOfPrompt(session, one.token));
   const sums = isLayer
-    ? `Sums over ${text === '' ? 'all steps of the session' : text}`
+    ? `Of one ${phase ?? ''} step: times are medians, the rest means${text === '' ? '' : `; ${text}`}`
     : `Of the step that reads the token${text === '' ? '' : `, ${text}`}`;
   return (
     <p class="dim">
@@ -166,17 +166,12 @@ const withRelativeNames = (found: WithinComparison): WithinComparison => ({
   rows: found.rows.map((row) => ({ ...row, name: relativeName(row.name) })),
 });
 
-interface Found {
-  readonly within: WithinComparison;
-  readonly median: Pair; // of a generated step; tokens have none
-}
-
 function differencesOf(
   store: Store,
   session: OpenSession,
   selected: Compared,
   compared: Compared,
-): Resource<Found> {
+): Resource<WithinComparison> {
   const { api, reconnects } = session.context;
   const query = computed(() => {
     const { view } = store.navigation;
@@ -188,23 +183,9 @@ function differencesOf(
       limit: MAX_ROWS,
     };
   });
-  const mediansOf = (signal: AbortSignal): ReturnType<typeof generatedMedians> => {
-    const sums = layerSums(store.navigation.view.peek(), store.layers.peek());
-    return generatedMedians(api, session.id, query.peek().value, sums, signal);
-  };
-  return new Resource<Found>({
+  return new Resource<WithinComparison>({
     key: () => `${session.active.value} ${JSON.stringify(query.value)}`,
-    load: async (signal) => {
-      const [within, medians] = await Promise.all([
-        api.comparisonWithin(session.id, query.peek(), signal),
-        selected.kind === 'layer' ? mediansOf(signal) : null,
-      ]);
-      if (!within.ok) return within;
-      if (medians && !medians.ok) return medians;
-      const [left, right] = [selected, compared].map((one) => medians?.value.get(String(indexOf(one)))); // prettier-ignore
-      const median: Pair = left !== undefined && right !== undefined ? [left, right] : null;
-      return ok({ within: within.value, median });
-    },
+    load: (signal) => api.comparisonWithin(session.id, query.peek(), signal),
     reconnects,
   });
 }

@@ -2,14 +2,7 @@
 import { useSignal, type Signal } from '@preact/signals';
 import { plural } from '../../format';
 import type { ComparedSums } from '../../net/types';
-import {
-  comparedNumbers,
-  comparedText,
-  rowsThatMatter,
-  type ComparedText,
-  type ComparedValue,
-  type Pair,
-} from './compare';
+import { comparedText, rowsThatMatter, type ComparedText, type ComparedValue } from './compare';
 
 // `names`: of the sides. `difference`: "other − this".
 export interface Sides {
@@ -18,13 +11,11 @@ export interface Sides {
   readonly difference: string;
 }
 
-// `of`: what a row is. `all`: what the totals are of. `median`: of a generated step;
-// undefined: loading. The rows may be the first of `total`.
+// `of`: what a row is. `all`: what the totals are of. The rows may be the first of `total`.
 export function DifferenceTable(props: {
   of: string;
   all: string;
   sides: Sides;
-  median: Pair | undefined;
   found: {
     readonly total: number;
     readonly sums: ComparedSums;
@@ -32,7 +23,7 @@ export function DifferenceTable(props: {
   };
   value: ComparedValue;
 }) {
-  const { of, sides, median, found, value } = props;
+  const { of, sides, found, value } = props;
   const showAll = useSignal(false);
   const all = found.rows.map((row) => ({ name: row.name, text: comparedText(row, value) }));
   const matter = rowsThatMatter(all.map(({ text }) => text.amount));
@@ -44,16 +35,9 @@ export function DifferenceTable(props: {
       <table class="differences" aria-label="Differences">
         <SidesHead of={of} sides={sides} />
         <tbody>
-          {median !== null && (
-            <TotalRow
-              name="generated step, median"
-              hint="As in the margin of the map"
-              text={median ? comparedNumbers(...median, value) : LOADING}
-            />
-          )}
           <TotalRow
             name={props.all}
-            hint="Sums, also in the rows below"
+            hint="Of everything, also of what no row has"
             text={comparedText(found.sums, value)}
           />
           {rows.map(({ name, text }) => (
@@ -82,8 +66,6 @@ export function DifferenceTable(props: {
     </>
   );
 }
-
-const LOADING = { left: '…', right: '…', difference: '…' };
 
 export function SidesHead({ of, sides }: { of: string; sides: Sides }) {
   const { names, hints, difference } = sides;

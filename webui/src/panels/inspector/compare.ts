@@ -126,6 +126,3 @@ function signed(amount: number, value: ComparedValue): string {
   const sign = amount > 0 ? '+' : amount < 0 ? '−' : '';
   return sign + format(Math.abs(amount), value);
 }
-
-// The values of two sides; null: a side has none.
-export type Pair = readonly [number, number] | null;

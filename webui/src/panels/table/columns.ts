@@ -281,8 +281,8 @@ const groupName = (by: Group, name: string): string =>
         ? layerName(name)
         : name;
 
-// `whole`: the sums of all rows, for shares. `steps`: the rows have the time in one step. The keys
-// are those that the server sorts by.
+// `whole`: the sums of all rows, for shares. `steps`: the rows have the time in one step, by which the
+// server sorts them. The keys are those that it sorts by.
 export function groupColumns(
   by: Group,
   whole: Pick<BreakdownRow['all'], 'time_ns' | 'bytes_read' | 'bytes_written'>,
@@ -294,9 +294,9 @@ export function groupColumns(
   // prettier-ignore
   return [
     text('name', GROUP_NAMES[by], by === 'tensor' ? 210 : 130, (row) => groupName(by, row.name), { grow: 1, mono: by === 'tensor', unsortable: true }),
-    time('time', 'time', (row) => row.all.time_ns, { bar: (row) => share(row.all.time_ns, whole.time_ns) }),
-    number('time_share', 'of time', 64, (row) => share(row.all.time_ns, whole.time_ns), percent, { unsortable: true }),
     ...(steps ? (['median', 'p5', 'p95'] as const).map(inAStep) : []),
+    time(steps ? 'time_sum' : 'time', 'time', (row) => row.all.time_ns, { bar: (row) => share(row.all.time_ns, whole.time_ns), ...(steps ? { unsortable: true, hint: 'The sum over all steps' } : {}) }),
+    number('time_share', 'of time', 64, (row) => share(row.all.time_ns, whole.time_ns), percent, { unsortable: true }),
     bytes('bytes', 'bytes', touched, { bar: (row) => share(touched(row), allBytes) }),
     number('bytes_share', 'of bytes', 66, (row) => share(touched(row), allBytes), percent, { unsortable: true }),
     bytes('bytes_read', 'read', (row) => row.all.bytes_read),
@@ -310,11 +310,16 @@ export function groupColumns(
 }
 
 const inAStep = (key: 'median' | 'p5' | 'p95'): TableColumn<BreakdownRow> =>
-  time(key, key === 'median' ? 'step: median' : key, (row) => row.step_ns?.[key] ?? null, {
-    unsortable: true,
-    exact: (row) =>
-      row.step_ns ? `${exactNs(row.step_ns[key])}, of ${plural(row.step_ns.steps, 'step')}` : '',
-    hint: 'Time in one generated step whose graph was not new, over all of them in which the row has time',
-  });
+  time(
+    key === 'median' ? 'time' : key,
+    key === 'median' ? 'step: median' : key,
+    (row) => row.step_ns?.[key] ?? null,
+    {
+      ...(key === 'median' ? {} : { unsortable: true }),
+      exact: (row) =>
+        row.step_ns ? `${exactNs(row.step_ns[key])}, of ${plural(row.step_ns.steps, 'step')}` : '',
+      hint: 'Time in one generated step whose graph was not new, over all of them in which the row has time',
+    },
+  );
 
 const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;

@@ -12,14 +12,16 @@ import {
   type Side,
 } from '../../../../src/panels/compare/pair';
 
-const row = (name: string, time_ns: number): BreakdownRow =>
+// One slow step makes the sum of its times the greater.
+const row = (name: string, time_ns: number, median = time_ns / 10): BreakdownRow =>
   ({
     name,
+    step_ns: { p5: 0, median, p95: time_ns, steps: 10 },
     all: { time_ns, bytes_read: 2 * time_ns, bytes_written: 0, reads: 3, writes: 1 },
   }) as BreakdownRow;
 const side = (rows: readonly BreakdownRow[], steps: number, tokens: number): Side => ({
   rows,
-  sums: row('all', rows.reduce((sum, { all }) => sum + all.time_ns, 0)), // prettier-ignore
+  sums: row('all', rows.reduce((sum, { all }) => sum + all.time_ns, 0), rows.reduce((sum, { step_ns }) => sum + (step_ns?.median ?? 0), 0)), // prettier-ignore
   counts: { steps, tokens },
 });
 const same = (name: string): string => name;
@@ -37,7 +39,7 @@ describe('a comparison in the middle', () => {
 
   it('compares runs of different lengths per token', () => {
     const left = side([row('MUL_MAT', 100), row('ROPE', 10)], 10, 10);
-    const right = side([row('MUL_MAT', 1000), row('ADD', 50)], 50, 50);
+    const right = side([row('MUL_MAT', 5000, 20), row('ADD', 50, 1)], 50, 50);
     const { rows, total } = pairRows(left, right, decodeCompare(''), same);
     expect(total).toEqual({ name: 'all', left: 11, right: 21 });
     expect(rows).toEqual([
@@ -47,8 +49,14 @@ describe('a comparison in the middle', () => {
     ]);
     expect(rows.map(differenceOf)).toEqual([10, -1, 1]);
     expect(isSame(rows, total)).toBe(false);
-    const perStep = pairRows(side([row('MUL_MAT', 100)], 2, 50), right, { ...decodeCompare(''), per: 'step' }, same); // prettier-ignore
+    // A prompt of 2 steps of 25 tokens.
+    const prompt = side([row('MUL_MAT', 9000, 50)], 2, 50);
+    const perStep = pairRows(prompt, right, { ...decodeCompare(''), per: 'step' }, same);
     expect(perStep.rows[0]).toEqual({ name: 'MUL_MAT', left: 50, right: 20 });
+    expect(pairRows(prompt, right, decodeCompare(''), same).rows[0]?.left).toBe(2);
+    // Two steps are compared as they are.
+    const steps = { ...decodeCompare('of:steps'), per: 'step' } as const;
+    expect(pairRows(side([row('MUL_MAT', 9, 1)], 1, 1), right, steps, same).rows[0]?.left).toBe(9);
   });
 
   it('of a side with itself has no difference', () => {

@@ -9,7 +9,6 @@ import {
   relativeName,
   rowsThatMatter,
 } from '../../../../src/panels/inspector/compare';
-import { rowMedians } from '../../../../src/panels/inspector/generated_medians';
 
 describe('a comparison', () => {
   const view = { phase: 'generate', range: null, filter: 'op:mul_mat layer:2' } as const;
@@ -65,16 +64,6 @@ describe('a comparison', () => {
     ['attn_q.weight', 'attn_q.weight'],
   ])('names a tensor of another layer: %s', (name, text) => {
     expect(relativeName(name)).toBe(text);
-  });
-
-  it('has the medians of the steps with a value', () => {
-    const range = { from: 0, to: 4 };
-    const y = { rows: ['0', '1', 'outside'] };
-    const cells = Float32Array.from([0, 5, 3, 9, 0, 0, 7, 0, 0, 0, 0, 0]);
-    expect([...rowMedians({ x: range, y, width: 4, cells } as never)]).toEqual([
-      ['0', 5],
-      ['1', 7],
-    ]);
   });
 
   it('leaves out rows with hardly any difference', () => {
