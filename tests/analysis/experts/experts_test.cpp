@@ -146,6 +146,64 @@ TEST(Experts, CountsMatchManualResult) {
   for (const auto& tokens : detail->tokens) EXPECT_TRUE(tokens.empty());
 }
 
+// A layer whose router chooses expert 1 for "a" and experts 2 and 3 for all others. `times`: of
+// "a".
+RandomSession session_with_a(std::uint32_t times) {
+  RandomSession s;
+  s.info.id = "prefers";
+  s.info.n_experts = kExperts;
+  s.info.state = SessionState::Done;
+  s.templates = {routed_graph(1, 1)};
+  for (std::uint32_t i = 0; i < times + 20; ++i) {
+    const bool is_a = i % 2 == 0 && i / 2 < times;
+    Step step;
+    step.id = StepId{i};
+    step.phase = Phase::Generate;
+    step.graph = TemplateId{1};
+    step.first_token = i;
+    step.n_tokens = 1;
+    step.op_ends.resize(s.templates[0].ops.size());
+    const std::vector<std::int64_t> chosen =
+        is_a ? std::vector<std::int64_t>{1, 3} : std::vector<std::int64_t>{2, 3};
+    step.slots = {{.ints = {0}, .floats = {}},
+                  {.ints = chosen, .floats = {}},
+                  {.ints = {}, .floats = {}},
+                  {.ints = {0, 1}, .floats = {}},
+                  {.ints = {}, .floats = {}}};
+    s.steps.push_back(std::move(step));
+    s.tokens.push_back({.index = i, .id = is_a ? 5 : 7, .text = is_a ? "a" : "b"});
+  }
+  return s;
+}
+
+// The counts are those of the steps; an end of the interval is a probability that is 1.96 standard
+// deviations from the observed share.
+TEST(Experts, ATokenSaysWhatItPrefersOnlyIfItWasSeenFiveTimes) {
+  for (const std::uint32_t times : {1U, 4U, 5U, 9U}) {
+    SCOPED_TRACE(times);
+    const TempFolder folder;
+    ASSERT_TRUE(write_session(folder / "s.ttrace", session_with_a(times)).has_value());
+    const auto reader = SessionReader::open(folder / "s.ttrace");
+    const auto detail = router_detail(*reader, LayerId{0}, 0, std::nullopt, {});
+    ASSERT_TRUE(detail.has_value());
+    ASSERT_EQ(detail->use.used[0].expert, 1U);
+    const std::vector<ExpertToken>& tokens = detail->tokens[0];
+    if (times < 5) {
+      EXPECT_TRUE(tokens.empty());
+      continue;
+    }
+    ASSERT_EQ(tokens.size(), 1U);
+    EXPECT_EQ(tokens[0].text, "a");
+    EXPECT_EQ(tokens[0].choices, times);
+    EXPECT_EQ(tokens[0].times, times);
+    const double n = times, share = n / (n + 20);  // of all tokens that chose the expert
+    EXPECT_DOUBLE_EQ(tokens[0].lift, 1 / share);
+    EXPECT_DOUBLE_EQ(tokens[0].high, 1 / share);
+    const double p = tokens[0].low * share;
+    EXPECT_NEAR((1 - p) / std::sqrt(p * (1 - p) / n), 1.96, 1e-3);
+  }
+}
+
 TEST(Experts, MatchReferenceOnAnySession) {
   std::uint64_t choices = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
