@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/common/cancel.h"
+#include "analysis/common/split_mix.h"
 #include "analysis/experts/router_choices.h"
 #include "analysis/fields/fields.h"
 
@@ -226,15 +227,9 @@ std::expected<ExpertChoices, TraceError> expert_choices(const SessionReader& rea
 
 ExpertChoices shuffled(const ExpertChoices& choices) {
   ExpertChoices out = choices;
-  std::uint64_t state = 1;
-  const auto next = [&] {
-    std::uint64_t z = state += 0x9E3779B97F4A7C15U;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-  };
+  SplitMix random(1);
   for (std::size_t i = out.tokens.size(); i-- > 1;)
-    std::swap(out.tokens[i], out.tokens[next() % (i + 1)]);
+    std::swap(out.tokens[i], out.tokens[random.next() % (i + 1)]);
   return out;
 }
 

@@ -40,8 +40,10 @@ class RouterCounter {
     use_.experts = std::max(use_.experts, choice.experts);
     use_.per_token = std::max(use_.per_token, static_cast<std::uint32_t>(choice.rows.size()));
     ++use_.tokens;
+    chosen_.clear();
     for (const RoutingRow& row : choice.rows) {
       if (row.expert >= choice.experts) continue;
+      chosen_.push_back(row.expert);
       ++use_.choices;
       ExpertCount& count = counts_[row.expert];
       ++count.choices;
@@ -50,6 +52,7 @@ class RouterCounter {
       count.score += row.score;
       ++count.scored;
     }
+    blocks_.add(chosen_);
     std::vector<std::uint32_t> experts = distinct_experts(choice);
     if (choice.token != kNone && before_ != kNone && choice.token == before_ + 1) {
       use_.followed += experts.size();
@@ -66,14 +69,17 @@ class RouterCounter {
       out.used.push_back(count);
       out.used.back().expert = expert;
     }
+    out.intervals = blocks_.intervals(use_.experts);
     return out;
   }
 
  private:
   RouterUse use_;
   std::map<std::uint32_t, ExpertCount> counts_;
-  std::uint32_t before_ = kNone;     // the previous token
-  std::vector<std::uint32_t> last_;  // its experts
+  LoadBlocks blocks_;
+  std::vector<std::uint32_t> chosen_;  // of the current token
+  std::uint32_t before_ = kNone;       // the previous token
+  std::vector<std::uint32_t> last_;    // its experts
 };
 
 double ratio(std::uint64_t part, std::uint64_t whole) {
@@ -203,31 +209,12 @@ TraceError no_such_router(LayerId layer, std::uint32_t router, const SessionRead
 
 }  // namespace
 
-double RouterUse::entropy() const {
-  double bits = 0;
-  for (const ExpertCount& count : used) {
-    const double share = ratio(count.choices, choices);
-    bits -= share * std::log2(share);
-  }
-  return std::max(bits, 0.0);
+static std::vector<std::uint64_t> counts_of(const RouterUse& use) {
+  return {std::from_range, use.used | std::views::transform(&ExpertCount::choices)};
 }
 
-double RouterUse::gini() const {
-  if (choices == 0 || experts == 0) return 0;
-  // Sorted ascending, unused experts first: sum of (2 * place - n - 1) * choices / (n * sum).
-  std::vector<std::uint64_t> sorted;
-  sorted.reserve(used.size());
-  for (const ExpertCount& count : used) sorted.push_back(count.choices);
-  std::ranges::sort(sorted);
-  const double n = experts;
-  double sum = 0;
-  double place = n - static_cast<double>(sorted.size());
-  for (const std::uint64_t count : sorted) {
-    place += 1;
-    sum += (2 * place - n - 1) * static_cast<double>(count);
-  }
-  return sum / (n * static_cast<double>(choices));
-}
+double RouterUse::entropy() const { return load_entropy(counts_of(*this)); }
+double RouterUse::gini() const { return load_gini(counts_of(*this), experts); }
 
 std::uint32_t RouterUse::experts_for(std::uint32_t percent) const {
   std::vector<std::uint64_t> most;
@@ -416,6 +403,11 @@ Fields<Of> router_fields(const char* schema, Use use, Rows rows) {
            "log2(experts): uniform",
            of(&RouterUse::entropy))
       .add("gini", "Gini coefficient of the choices per expert; 0: uniform", of(&RouterUse::gini))
+      .add(
+          "intervals",
+          "intervals that contain the entropy and the Gini coefficient of text of this kind with a "
+          "confidence of 95 % (docs/experts.md)",
+          of(&RouterUse::intervals), {.null = "fewer than 5 tokens"})
       .add("coverage", "share of the experts that were chosen at least once",
            of(&RouterUse::coverage))
       .add("experts_for_percent",
@@ -437,6 +429,20 @@ Fields<Of> router_fields(const char* schema, Use use, Rows rows) {
 }
 
 }  // namespace
+
+static const Fields<LoadInterval>& fields_of(const LoadInterval*) {
+  static const auto fields = Fields<LoadInterval>("LoadInterval")
+                                 .add("low", "", &LoadInterval::low)
+                                 .add("high", "", &LoadInterval::high);
+  return fields;
+}
+
+static const Fields<LoadIntervals>& fields_of(const LoadIntervals*) {
+  static const auto fields = Fields<LoadIntervals>("LoadIntervals")
+                                 .add("entropy_bits", "", &LoadIntervals::entropy)
+                                 .add("gini", "", &LoadIntervals::gini);
+  return fields;
+}
 
 static const Fields<ExpertsFor>& fields_of(const ExpertsFor*) {
   static const auto fields = Fields<ExpertsFor>()

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/experts/expert_load.h"
 #include "analysis/fields/declare.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -43,12 +44,11 @@ struct RouterUse {
   std::uint64_t followed = 0;  // choices for these tokens
   std::uint64_t turned = 0;    // of these, choices that the predecessor did not have
 
-  // Entropy of the distribution of choices, in bits. 0: always the same expert;
-  // log2(experts): uniform.
-  double entropy() const;
-  // Gini coefficient of the choices per expert. 0: uniform; 1 - 1 / experts: always the same
-  // expert.
-  double gini() const;
+  // Of `entropy()` and `gini()`; none: too few tokens.
+  std::optional<LoadIntervals> intervals{};
+
+  double entropy() const;   // load_entropy()
+  double gini() const;      // load_gini()
   double coverage() const;  // share of experts chosen at least once; 0 without experts
   // How many of the most used experts have at least `percent` of the choices.
   std::uint32_t experts_for(std::uint32_t percent) const;

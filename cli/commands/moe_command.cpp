@@ -51,12 +51,21 @@ std::string percent_text(std::uint64_t part, std::uint64_t whole) {
   return std::format("{:.1f} %", percent(part, whole));
 }
 
+// "2.71-2.86"
+std::string interval_text(const RouterUse& use, LoadInterval LoadIntervals::* of) {
+  if (!use.intervals) return "-";
+  const LoadInterval& interval = (*use.intervals).*of;
+  return std::format("{:.2f}-{:.2f}", interval.low, interval.high);
+}
+
 void print_routers(const std::vector<RouterUse>& routers) {
   TextTable table({{"layer", Align::Right},
                    {"experts", Align::Right},
                    {"tokens", Align::Right},
                    {"entropy", Align::Right},
+                   {"interval", Align::Right},
                    {"gini", Align::Right},
+                   {"interval", Align::Right},
                    {"coverage", Align::Right},
                    {"90 %", Align::Right},
                    {"95 %", Align::Right},
@@ -68,7 +77,9 @@ void print_routers(const std::vector<RouterUse>& routers) {
     table.add({std::format("{}{}", use.layer.v, router),
                std::format("{}/{}", use.per_token, use.experts), std::to_string(use.tokens),
                std::format("{:.2f}/{:.2f}", use.entropy(), std::log2(std::max(1U, use.experts))),
-               std::format("{:.2f}", use.gini()), std::format("{:.0f} %", 100 * use.coverage()),
+               interval_text(use, &LoadIntervals::entropy), std::format("{:.2f}", use.gini()),
+               interval_text(use, &LoadIntervals::gini),
+               std::format("{:.0f} %", 100 * use.coverage()),
                std::to_string(use.experts_for(kUsePercents[0])),
                std::to_string(use.experts_for(kUsePercents[1])),
                std::to_string(use.experts_for(kUsePercents[2])),
@@ -78,6 +89,7 @@ void print_routers(const std::vector<RouterUse>& routers) {
   put("\n");
   print_line("Entropy: of the choices in bits / maximum, with all experts chosen equally often.");
   print_line("Gini: 0 if all are chosen equally often. Coverage: experts chosen at least once.");
+  print_line("Interval: of the value before it on text of this kind, with a confidence of 95 %.");
   print_line("90 %, 95 %, 99 %: how many of the most used experts have this share of the choices.");
   print_line("Turnover: share of a token's experts that the previous token did not use.");
 }

@@ -141,10 +141,12 @@ TEST(MoeCommand, GainOfPinningIsInPercentagePoints) {
 }
 
 // Records a model and exports its choices as a routing log.
-void record_routing(const test::TempFolder& folder, const char* shape) {
+void record_routing(const test::TempFolder& folder, const char* shape, int tokens = 30) {
   ASSERT_EQ(run_tt(folder, std::format("model {} --layers 3 -q -o m.gguf", shape)).code, 0);
-  const Result recorded =
-      run_tt(folder, "record -m m.gguf -p 'Once upon a time' -n 30 -t 1 --ignore-eos -o a.ttrace");
+  const Result recorded = run_tt(
+      folder,
+      std::format("record -m m.gguf -p 'Once upon a time' -n {} -t 1 --ignore-eos -o a.ttrace",
+                  tokens));
   ASSERT_EQ(recorded.code, 0) << recorded.err;
   const Result routing =
       run_tt(folder,
@@ -182,6 +184,36 @@ TEST(MoeCommand, CachesEqualASimulationInPython) {
       }
     }
   }
+}
+
+// The script was written with numpy from the documentation and reads a routing log.
+TEST(MoeCommand, IntervalsOfTheLoadEqualThoseOfNumpy) {
+  const test::TempFolder folder;
+  record_routing(folder, "moe", 300);
+  const json moe = run_json(folder, "moe a.ttrace");
+  const std::string command =
+      std::format("cd {} && python3 {} routing.csv 8 > numpy.json", folder.path().string(),
+                  source_path("tests/cli/expert_load.py"));
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const json expected = json::parse(contents(folder / "numpy.json"));
+  ASSERT_EQ(moe["routers"].size(), expected.size());
+  const auto near = [](const json& found, const json& value) {
+    EXPECT_NEAR(found.get<double>(), value.get<double>(), 1e-9);
+  };
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE(i);
+    const json &router = moe["routers"][i], &of = expected[i];
+    ASSERT_GT(router["tokens"].get<int>(), 256) << "several tokens in a block";
+    near(router["entropy_bits"], of["entropy_bits"]);
+    near(router["gini"], of["gini"]);
+    for (const char* name : {"entropy_bits", "gini"}) {
+      const json& ends = of[name == std::string("gini") ? "gini_interval" : "entropy_interval"];
+      near(router["intervals"][name]["low"], ends[0]);
+      near(router["intervals"][name]["high"], ends[1]);
+      EXPECT_LT(router["intervals"][name]["low"], router["intervals"][name]["high"]);
+    }
+  }
+  EXPECT_TRUE(run_tt(folder, "moe a.ttrace").out.contains("interval"));
 }
 
 TEST(MoeCommand, ImportedRoutingLogsGiveTheSameAnswers) {

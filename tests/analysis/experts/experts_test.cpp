@@ -204,6 +204,55 @@ TEST(Experts, ATokenSaysWhatItPrefersOnlyIfItWasSeenFiveTimes) {
   }
 }
 
+// Of 200 routers with a known distribution, the interval contains the true values of nearly 95 %.
+TEST(ExpertLoad, IntervalsContainTheTrueValues) {
+  const std::vector<double> weights = {8, 4, 4, 2, 2, 2, 1, 1};
+  double all = 0, bits = 0, differences = 0;
+  for (const double w : weights) all += w;
+  for (const double w : weights) bits -= w / all * std::log2(w / all);
+  for (const double a : weights)
+    for (const double b : weights) differences += std::abs(a - b);
+  const double gini = differences / (2 * kExperts * all);
+  Dice dice(7);
+  int entropies = 0, ginis = 0;
+  constexpr int kRouters = 200;
+  for (int router = 0; router < kRouters; ++router) {
+    LoadBlocks blocks;
+    for (int token = 0; token < 300; ++token) {
+      std::uint32_t expert = 0;
+      auto at = static_cast<double>(dice.below(24));
+      while (at >= weights[expert]) at -= weights[expert++];
+      blocks.add(std::vector{expert});
+    }
+    const auto found = blocks.intervals(kExperts);
+    ASSERT_TRUE(found.has_value());
+    const auto contains = [](const LoadInterval& of, double value) {
+      return of.low <= value && value <= of.high;
+    };
+    entropies += contains(found->entropy, bits);
+    ginis += contains(found->gini, gini);
+  }
+  EXPECT_GE(entropies, 0.88 * kRouters);
+  EXPECT_GE(ginis, 0.88 * kRouters);
+}
+
+TEST(ExpertLoad, HasNoIntervalsOfFewTokens) {
+  LoadBlocks blocks;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    blocks.add(std::vector{i});
+    EXPECT_FALSE(blocks.intervals(kExperts).has_value());
+  }
+  blocks.add(std::vector{1U});
+  EXPECT_TRUE(blocks.intervals(kExperts).has_value());
+  // Always the same expert: as uneven as possible, and certain.
+  LoadBlocks one;
+  for (int i = 0; i < 10'000; ++i) one.add(std::vector{2U});
+  const auto found = one.intervals(kExperts);
+  EXPECT_EQ(found->entropy, (LoadInterval{.low = 0, .high = 0}));
+  EXPECT_DOUBLE_EQ(found->gini.low, 7.0 / 8);
+  EXPECT_DOUBLE_EQ(found->gini.high, 7.0 / 8);
+}
+
 TEST(Experts, MatchReferenceOnAnySession) {
   std::uint64_t choices = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {

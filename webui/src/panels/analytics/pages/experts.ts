@@ -101,14 +101,18 @@ export const EXPERTS: readonly ChartSpec[] = [
     page: 'experts',
     title: 'Entropy',
     counts:
-      'Entropy of the choices of each router, in bits: 0, always the same expert; the uniform distribution has the logarithm of the number of experts.',
+      'Entropy of the choices of each router, in bits: 0, always the same expert; the uniform distribution has the logarithm of the number of experts. The table has its interval and that of the Gini coefficient (skew) on text of this kind, with a confidence of 95 %.',
     kinds: ['bar', 'line'],
     request: (scope) =>
       routers(scope, (all) => ({
         ...layersOf(all),
         series: [by('bits', 'number', all, (one) => one.entropy_bits)],
         more: [
+          by('bits, at least', 'number', all, (one) => one.intervals?.entropy_bits.low ?? null),
+          by('bits, at most', 'number', all, (one) => one.intervals?.entropy_bits.high ?? null),
           by('Gini coefficient', 'number', all, (one) => one.gini),
+          by('Gini, at least', 'number', all, (one) => one.intervals?.gini.low ?? null),
+          by('Gini, at most', 'number', all, (one) => one.intervals?.gini.high ?? null),
           by('experts used', 'share', all, (one) => one.coverage),
           by('tokens', 'count', all, (one) => one.tokens),
           by('choices', 'count', all, (one) => one.choices),
