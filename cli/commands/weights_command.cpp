@@ -23,6 +23,7 @@
 #include "tracer/text/nearest.h"
 #include "tracer/weights/block_parameters.h"
 #include "tracer/weights/importance_file.h"
+#include "tracer/weights/model_comparison.h"
 
 namespace tt::cli {
 namespace {
@@ -106,47 +107,31 @@ int show_tensor(Model& model, const GgufTensor& tensor, const WeightsOptions& op
   return progress.exit_code();
 }
 
-using Importances = std::map<std::string, ColumnImportance>;
-
 int compare(Model& model, const WeightsOptions& options, const Importances& importances,
             Progress& progress) {
   auto reference = open_model(options.reference);
   if (!reference) return progress.failed(reference.error());
-  const GgufTensor* only = nullptr;
+  const OpenModel of_reference{.index = reference->index, .reader = reference->reader};
+  const OpenModel of_model{.index = model.index, .reader = model.reader};
   if (!options.tensor.empty()) {
-    auto found = find_tensor(model.index, options.tensor);
-    if (!found) return progress.failed(found.error());
-    only = *found;
+    const auto tensor = find_tensor(model.index, options.tensor);
+    if (!tensor) return progress.failed(tensor.error());
+    const auto compared = compare_tensor(of_reference, of_model, **tensor, kWorstErrors,
+                                         &importances, progress.start("comparing weights"));
+    if (!compared) return progress.failed(compared.error());
+    if (!compared->why.empty())
+      return progress.failed(std::format("{}: {}", (*tensor)->name, compared->why));
+    progress.end();
+    print_worst(*compared, options.chosen_form());
+    return progress.exit_code();
   }
-  const auto keep_going = progress.start("comparing weights");
-  std::vector<ErrorRow> rows;
-  std::size_t compared = 0;
-  for (const GgufTensor& tensor : model.index.tensors()) {
-    if (only != nullptr && &tensor != only) continue;
-    ErrorRow& row = rows.emplace_back();
-    row.tensor = &tensor;
-    row.reference = reference->index.find(tensor.name);
-    row.why = row.reference == nullptr ? "not in the reference"
-                                       : incomparable_reason(*row.reference, tensor);
-    if (!row.why.empty()) continue;
-    ++compared;
-    const auto importance = importances.find(tensor.name);
-    bool whole = true;
-    constexpr std::size_t kWorst = 10;
-    auto error = tensor_error(reference->reader, *row.reference, model.reader, tensor,
-                              only == nullptr ? 0 : kWorst,
-                              importance == importances.end() ? nullptr : &importance->second,
-                              [&] { return whole = keep_going(); });
-    if (!error || !whole) return progress.failed(error ? "cancelled" : error.error());
-    row.error = *std::move(error);
-  }
-  if (compared == 0)
-    return progress.failed(std::format(
-        "no tensor of {} can be compared with {}: {}. Give two files of the same model.",
-        options.model, options.reference, rows.empty() ? "there are none" : rows.front().why));
+  if (const std::string why = incomparable_reason(reference->index, model.index); !why.empty())
+    return progress.failed(std::format("{}, {}: {}", options.model, options.reference, why));
+  const auto compared =
+      compare_models(of_reference, of_model, &importances, progress.start("comparing weights"));
+  if (!compared) return progress.failed(compared.error());
   progress.end();
-  only == nullptr ? print_errors(rows, options.chosen_form())
-                  : print_worst(rows.front(), options.chosen_form());
+  print_errors(*compared, options.chosen_form());
   return progress.exit_code();
 }
 
@@ -176,18 +161,10 @@ std::expected<std::map<std::string, double>, std::string> uses_in(const std::str
   return uses;
 }
 
-// The list for llama-quantize. Its names are regular expressions.
 std::string types_file(const QuantizationMix& mix) {
   std::string text;
-  for (const MixTensor& tensor : mix.tensors) {
-    if (tensor.is_fixed) continue;
-    std::string name = "^";
-    for (const char c : tensor.name) {
-      if (c == '.') name += '\\';
-      name += c;
-    }
-    text += std::format("{}$={}\n", name, tensor.type);
-  }
+  for (const MixTensor& tensor : mix.tensors)
+    if (!tensor.is_fixed) text += tensor.rule + "\n";
   return text;
 }
 

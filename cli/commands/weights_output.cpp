@@ -12,7 +12,6 @@
 #include "api/text/shape_text.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
-#include "tracer/format/names/names.h"
 
 namespace tt::cli {
 
@@ -133,12 +132,9 @@ void print_table(const TensorDetails& details) {
   rows.print();
 }
 
-// Sums over layers or components.
-template <class Key>
-using ErrorSums = std::map<Key, ErrorSum>;
-
+// Over layers or components.
 template <class Key, class Name>
-void print_sums(const char* what, const ErrorSums<Key>& sums, const Name& name) {
+void print_sums(const char* what, const std::map<Key, ErrorSum>& sums, const Name& name) {
   TextTable table({{what},
                    {"values", kRight},
                    {"RMSE", kRight},
@@ -153,16 +149,8 @@ void print_sums(const char* what, const ErrorSums<Key>& sums, const Name& name) 
   table.print();
 }
 
-ModelError model_error(const std::vector<ErrorRow>& rows) {
-  ModelError error;
-  for (const ErrorRow& row : rows)
-    if (row.why.empty() && is_quantizable(*row.tensor))
-      error.add(static_cast<double>(row.error.all.count()), row.error.all.relative());
-  return error;
-}
-
-// With sums over layers and components if there are several rows.
-void print_table(const std::vector<ErrorRow>& rows) {
+// The largest error first.
+void print_table(const std::vector<TensorComparison>& rows) {
   TextTable table({{"name"},
                    {"type"},
                    {"reference"},
@@ -171,13 +159,11 @@ void print_table(const std::vector<ErrorRow>& rows) {
                    {"relative error", kRight},
                    {"cosine", kRight},
                    {"max error", kRight}});
-  std::vector<const ErrorRow*> sorted;
-  for (const ErrorRow& row : rows) sorted.push_back(&row);
+  std::vector<const TensorComparison*> sorted;
+  for (const TensorComparison& row : rows) sorted.push_back(&row);
   std::ranges::stable_sort(sorted, std::ranges::greater(),
-                           [](const ErrorRow* row) { return row->error.all.relative(); });
-  ErrorSums<LayerId> layers;
-  ErrorSums<Component> components;
-  for (const ErrorRow* row : sorted) {
+                           [](const TensorComparison* row) { return row->error.all.relative(); });
+  for (const TensorComparison* row : sorted) {
     const ErrorSum& sum = row->error.all;
     std::vector<std::string> cells = {row->tensor->name, row->tensor->type,
                                       row->reference == nullptr ? "-" : row->reference->type,
@@ -186,30 +172,23 @@ void print_table(const std::vector<ErrorRow>& rows) {
       cells.append_range(std::vector<std::string>{number(sum.rmse()), relative_text(sum.relative()),
                                                   std::format("{:.6f}", sum.cosine()),
                                                   number(sum.max_error())});
-      layers[layer_of(row->tensor->name)].add(sum);
-      components[component_of(row->tensor->name, TensorKind::Weight)].add(sum);
     } else {
       cells.push_back(row->why);
     }
     table.add(std::move(cells));
   }
   table.print();
-  if (rows.size() == 1) return;
-  print_sums("layer", layers, [](LayerId layer) { return layer_text(layer); });
-  print_sums("component", components, [](Component of) { return std::string(to_text(of)); });
-  print_line("\nAll tensors that llama-quantize changes: relative error {} (root mean square).",
-             relative_text(model_error(rows).relative()));
 }
 
-Json json_of(const ErrorRow& row) {
-  Json json = tensor_json(*row.tensor);
-  json["reference_type"] = row.reference == nullptr ? Json() : Json(row.reference->type);
-  if (row.why.empty()) {
-    json.update(to_json(row.error.all));
-  } else {
-    json["error"] = row.why;
+void print_csv(const std::vector<TensorComparison>& rows) {
+  print_text("name,type,reference_type,bytes,rmse,relative_error,cosine,max_error\r\n");
+  for (const TensorComparison& row : rows) {
+    if (!row.why.empty()) continue;
+    const ErrorSum& sum = row.error.all;
+    put(std::format("{},{},{},{},{},{},{},{}\r\n", csv_text(row.tensor->name), row.tensor->type,
+                    row.reference->type, row.tensor->file.length, sum.rmse(), sum.relative(),
+                    sum.cosine(), sum.max_error()));
   }
-  return json;
 }
 
 }  // namespace
@@ -237,42 +216,20 @@ void print_details(const TensorDetails& details, WeightsForm form) {
     put(std::format("{},{}\r\n", row, csv_of(statistics)));
 }
 
-void print_errors(const std::vector<ErrorRow>& rows, WeightsForm form) {
-  if (form == WeightsForm::Table) return print_table(rows);
-  if (form == WeightsForm::Json) {
-    Json out = Json::array();
-    for (const ErrorRow& row : rows) out.push_back(json_of(row));
-    return put_line(text_of(
-        Json{{"relative_error", model_error(rows).relative()}, {"tensors", std::move(out)}}));
-  }
-  print_text("name,type,reference_type,bytes,rmse,relative_error,cosine,max_error\r\n");
-  for (const ErrorRow& row : rows) {
-    if (!row.why.empty()) continue;
-    const ErrorSum& sum = row.error.all;
-    put(std::format("{},{},{},{},{},{},{},{}\r\n", csv_text(row.tensor->name), row.tensor->type,
-                    row.reference->type, row.tensor->file.length, sum.rmse(), sum.relative(),
-                    sum.cosine(), sum.max_error()));
-  }
+void print_errors(const ModelComparison& comparison, WeightsForm form) {
+  if (form == WeightsForm::Json) return put_line(text_of(to_json(comparison)));
+  if (form == WeightsForm::Csv) return print_csv(comparison.tensors);
+  print_table(comparison.tensors);
+  print_sums("layer", comparison.layers, [](LayerId layer) { return layer_text(layer); });
+  print_sums("component", comparison.components,
+             [](Component of) { return std::string(to_text(of)); });
+  print_line("\nAll tensors that llama-quantize changes: relative error {} (root mean square).",
+             relative_text(comparison.all.relative()));
 }
 
-void print_worst(const ErrorRow& row, WeightsForm form) {
-  if (form == WeightsForm::Json) {
-    Json json = json_of(row), rows = Json::array(), blocks = Json::array();
-    for (const RowError& one : row.error.worst_rows) {
-      Json of_row{{"row", one.row}};
-      of_row.update(to_json(one.error));
-      rows.push_back(std::move(of_row));
-    }
-    for (const BlockError& one : row.error.worst_blocks)
-      blocks.push_back({{"row", one.row},
-                        {"first", one.first},
-                        {"rmse", one.rmse},
-                        {"max_error", one.max_error}});
-    json["worst_rows"] = std::move(rows);
-    json["worst_blocks"] = std::move(blocks);
-    return put_line(text_of(json));
-  }
-  if (form == WeightsForm::Csv) return print_errors({row}, form);
+void print_worst(const TensorComparison& row, WeightsForm form) {
+  if (form == WeightsForm::Json) return put_line(text_of(json_with_worst(row)));
+  if (form == WeightsForm::Csv) return print_csv({row});
   print_table(std::vector{row});
   TextTable rows({{"worst rows", kRight},
                   {"RMSE", kRight},

@@ -13,6 +13,8 @@
 #include "server/http/session_query_handler.h"
 #include "server/routes/routes.h"
 #include "tracer/text/nearest.h"
+#include "tracer/weights/model_comparison.h"
+#include "tracer/weights/quantization_mix.h"
 #include "tracer/weights/tensor_details.h"
 #include "tracer/weights/tensor_picture.h"
 
@@ -24,6 +26,7 @@ using Request = httplib::Request;
 using Response = httplib::Response;
 
 constexpr std::uint64_t kSmallBytes = 128U << 20;  // decoded in less than a second
+constexpr std::uint64_t kMaxMixRows = 1'000'000;
 
 // Of the files: equal requests share one computation.
 std::string version_of(const GgufIndex& index) {
@@ -39,6 +42,12 @@ Problem read_problem(const std::string& error) { return {ErrorCode::ModelDamaged
 template <class Value>
 OrProblem<Value> or_problem(std::expected<Value, std::string> value) {
   return std::move(value).transform_error(read_problem);
+}
+
+std::uint64_t bytes_of(const GgufIndex& index) {
+  std::uint64_t bytes = 0;
+  for (const GgufTensor& tensor : index.tensors()) bytes += tensor.file.length;
+  return bytes;
 }
 
 void respond_found(Response& out, const OrProblem<Json>& found) {
@@ -57,8 +66,7 @@ class WeightsRoutes {
   void list(const Request& request, Response& response) const {
     auto index = model_manager_.structure(request.path_params.at("model"));
     if (!index) return respond(response, index.error());
-    std::uint64_t bytes = 0;
-    for (const GgufTensor& tensor : index->tensors()) bytes += tensor.file.length;
+    const std::uint64_t bytes = bytes_of(*index);
     run(request, response, *std::move(index), bytes,
         [](const GgufIndex& of, WeightReader& reader, Response& out,
            const ContinueCheck& keep_going) {
@@ -146,7 +154,107 @@ class WeightsRoutes {
         });
   }
 
+  // Against another model.
+  void errors(const Request& request, Response& response) const {
+    ParameterReader read;
+    auto pair = models(request, read);
+    if (!pair) return respond(response, pair.error());
+    compare(request, response, *std::move(pair),
+            [](const OpenModel& reference, const OpenModel& model, Response& out,
+               const ContinueCheck& keep_going) {
+              respond_found(out, or_problem(compare_models(reference, model, nullptr, keep_going))
+                                     .transform([](const auto& found) { return to_json(found); }));
+            });
+  }
+
+  void errors_of_tensor(const Request& request, Response& response) const {
+    ParameterReader read;
+    const std::string name = take_name(request, read);
+    auto pair = models(request, read);
+    if (!pair) return respond(response, pair.error());
+    if (pair->model.find(name) == nullptr)
+      return respond(response, no_such_tensor(pair->model, name));
+    compare(request, response, *std::move(pair),
+            [name](const OpenModel& reference, const OpenModel& model, Response& out,
+                   const ContinueCheck& keep_going) {
+              respond_found(
+                  out, or_problem(compare_tensor(reference, model, *model.index.find(name),
+                                                 kWorstErrors, nullptr, keep_going))
+                           .transform([](const auto& found) { return json_with_worst(found); }));
+            });
+  }
+
+  // Types with which the model has a size.
+  void mix(const Request& request, Response& response) const {
+    ParameterReader read;
+    const auto bytes = read.take(number_parameter(request, "bytes", kMaxJsonInteger));
+    if (!bytes)
+      read.take(OrProblem<int>(std::unexpected(Problem{
+          ErrorCode::BadRequest, R"("bytes" must be the number of bytes of all tensors.)"})));
+    const auto rows = read.take(number_parameter(request, "rows", kMaxMixRows));
+    if (rows == 0)
+      read.take(OrProblem<int>(std::unexpected(parameter_problem("rows", "must be at least 1"))));
+    const MixOptions options{.bytes = bytes.value_or(0),
+                             .rows = static_cast<std::size_t>(rows.value_or(MixOptions().rows))};
+    if (read.problem()) return respond(response, *read.problem());
+    auto index = model_manager_.structure(request.path_params.at("model"));
+    if (!index) return respond(response, index.error());
+    const std::uint64_t all = bytes_of(*index);
+    run(request, response, *std::move(index), all,
+        [options](const GgufIndex& of, WeightReader& reader, Response& out,
+                  const ContinueCheck& keep_going) {
+          const auto found = quantization_mix(reader, of, options, keep_going);
+          if (!found) return respond(out, Problem{ErrorCode::BadRequest, found.error() + "."});
+          respond(out, to_json(*found));
+        });
+  }
+
  private:
+  struct ModelPair {
+    GgufIndex reference, model;
+  };
+  // The model of the path and that of the parameter `reference`.
+  OrProblem<ModelPair> models(const Request& request, ParameterReader& read) const {
+    const std::string reference = read.take(text_parameter(request, "reference"));
+    if (reference.empty())
+      read.take(OrProblem<int>(std::unexpected(
+          Problem{ErrorCode::BadRequest, R"("reference" must be the id of a model.)"})));
+    if (read.problem()) return std::unexpected(*read.problem());
+    auto model = model_manager_.structure(request.path_params.at("model"));
+    if (!model) return std::unexpected(model.error());
+    auto other = model_manager_.structure(reference);
+    if (!other) return std::unexpected(other.error());
+    if (std::string why = incomparable_reason(*other, *model); !why.empty())
+      return std::unexpected(Problem{ErrorCode::BadRequest, std::move(why) + "."});
+    return ModelPair{.reference = *std::move(other), .model = *std::move(model)};
+  }
+
+  using Compare = std::function<void(const OpenModel& reference, const OpenModel& model, Response&,
+                                     const ContinueCheck&)>;
+  void compare(const Request& request, Response& response, ModelPair pair, Compare compute) const {
+    const QueryQueue::Subject subject{
+        .version = version_of(pair.reference) + "-" + version_of(pair.model),
+        .small = bytes_of(pair.reference) + bytes_of(pair.model) <= kSmallBytes};
+    queue_.respond(request, response, subject,
+                   [pair = std::move(pair), compute = std::move(compute)](
+                       Response& out, const ContinueCheck& keep_going) {
+                     auto reference = WeightReader::open(pair.reference);
+                     if (!reference) return respond(out, read_problem(reference.error()));
+                     auto model = WeightReader::open(pair.model);
+                     if (!model) return respond(out, read_problem(model.error()));
+                     compute({.index = pair.reference, .reader = *reference},
+                             {.index = pair.model, .reader = *model}, out, keep_going);
+                   });
+  }
+
+  static std::string take_name(const Request& request, ParameterReader& read) {
+    std::string name = read.take(text_parameter(request, "name"));
+    if (name.empty())
+      read.take(OrProblem<int>(std::unexpected(
+          Problem{ErrorCode::BadRequest, R"("name" must be the name of a tensor.)"})));
+    return name;
+  }
+
   using Compute =
       std::function<void(const GgufIndex&, WeightReader&, Response&, const ContinueCheck&)>;
   // `bytes`: how many are read.
@@ -166,10 +274,7 @@ class WeightsRoutes {
   template <class RowsOf, class ComputeOfTensor>
   void of_tensor(const Request& request, Response& response, ParameterReader& read,
                  const RowsOf& rows_of, ComputeOfTensor compute) const {
-    const std::string name = read.take(text_parameter(request, "name"));
-    if (name.empty())
-      read.take(OrProblem<int>(std::unexpected(
-          Problem{ErrorCode::BadRequest, R"("name" must be the name of a tensor.)"})));
+    const std::string name = take_name(request, read);
     if (read.problem()) return respond(response, *read.problem());
     auto index = model_manager_.structure(request.path_params.at("model"));
     if (!index) return respond(response, index.error());
@@ -216,6 +321,9 @@ void add_weights_routes(httplib::Server& http, ModelManager& model_manager, Quer
   };
   add("/api/v1/models/:model/weights", &WeightsRoutes::list);
   add("/api/v1/models/:model/weights/tensor", &WeightsRoutes::details);
+  add("/api/v1/models/:model/weights/errors", &WeightsRoutes::errors);
+  add("/api/v1/models/:model/weights/errors/tensor", &WeightsRoutes::errors_of_tensor);
+  add("/api/v1/models/:model/weights/mix", &WeightsRoutes::mix);
   add("/api/v1/models/:model/weights/picture", &WeightsRoutes::picture);
   add("/api/v1/models/:model/weights/value", &WeightsRoutes::value);
 }

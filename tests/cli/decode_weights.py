@@ -6,6 +6,11 @@ decode_weights.py FILE < tensors.json compares with what tt weights says. tensor
 {"count", "min", "max", "mean", "std", "zeros", "scale_errors", "minimum_errors"}} as JSON.
 
 decode_weights.py FILE OUTPUT < tensors.json writes the values of all tensors, as 32-bit floats.
+
+decode_weights.py FILE --reference REFERENCE < tensors.json prints how far the tensors are from those
+of REFERENCE. tensors.json: [{"name", "type", "offset", "bytes", "columns", "reference": {"type",
+"offset", "bytes"}}]. Prints {NAME: {"rmse", "relative_error", "cosine", "max_error", "worst_rows",
+"worst_block"}} as JSON.
 """
 import csv
 import json
@@ -164,8 +169,33 @@ def compared(path, tensor):
     }
 
 
+def values_of(path, tensor):
+    if tensor["type"] == "f32":
+        return np.fromfile(path, np.float32, tensor["bytes"] // 4, offset=tensor["offset"])
+    return decoded(path, tensor)[2].reshape(-1)
+
+
+def compared_with(path, reference, tensor):
+    a = values_of(reference, tensor["reference"]).astype(np.float64).reshape(-1, tensor["columns"])
+    b = values_of(path, tensor).astype(np.float64).reshape(a.shape)
+    d = b - a
+    of_rows = np.sqrt((d**2).sum(1) / (a**2).sum(1))
+    block = 32 if tensor["type"] in ("q8_0", "q5_0", "q4_0") else 256
+    of_blocks = np.sqrt((d.reshape(-1, block) ** 2).mean(1)) if d.size % block == 0 else None
+    return {
+        "rmse": np.sqrt((d**2).mean()),
+        "relative_error": np.sqrt((d**2).sum() / (a**2).sum()),
+        "cosine": (a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum()),
+        "max_error": np.abs(d).max(),
+        "worst_rows": np.argsort(-of_rows, kind="stable")[:3].tolist(),
+        "worst_block": None if of_blocks is None else divmod(int(of_blocks.argmax()) * block, a.shape[1]),
+    }
+
+
 tensors = json.load(sys.stdin)
-if len(sys.argv) > 2:
+if "--reference" in sys.argv:
+    print(json.dumps({one["name"]: compared_with(sys.argv[1], sys.argv[3], one) for one in tensors}))
+elif len(sys.argv) > 2:
     np.concatenate([decoded(sys.argv[1], one)[2].reshape(-1) for one in tensors]).tofile(sys.argv[2])
 else:
     print(json.dumps({one["name"]: compared(sys.argv[1], one) for one in tensors}))

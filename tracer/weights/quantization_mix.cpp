@@ -211,6 +211,20 @@ std::vector<UniformMix> uniform_mixes(std::span<const Choice> choices, std::uint
 }  // namespace
 
 // As llama-quantize decides it (llama-quant.cpp, tensor_allows_quantization).
+namespace {
+
+// Names are regular expressions there.
+std::string rule_of(const MixTensor& tensor) {
+  std::string name;
+  for (const char c : tensor.name) {
+    if (c == '.') name += '\\';
+    name += c;
+  }
+  return std::format("^{}$={}", name, tensor.type);
+}
+
+}  // namespace
+
 bool is_quantizable(const GgufTensor& tensor) {
   constexpr std::array<std::string_view, 8> kKept = {"_norm.weight", "ffn_gate_inp",  "ssm_conv1d",
                                                      "shortconv",    "position_embd", "token_types",
@@ -268,6 +282,7 @@ std::expected<QuantizationMix, std::string> quantization_mix(
   for (const Choice& choice : plan.choices) {
     const MixType& chosen = choice.tensor->types[choice.at];
     choice.tensor->type = chosen.type;
+    choice.tensor->rule = rule_of(*choice.tensor);
     choice.tensor->bytes = chosen.bytes;
     choice.tensor->relative = chosen.relative;
     const double of_tensor = choice.weight * chosen.relative * chosen.relative;

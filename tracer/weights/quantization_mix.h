@@ -31,6 +31,7 @@ struct MixTensor {
   std::uint64_t bytes = 0;     // with it
   double relative = 0;         // with it
   bool is_fixed = false;       // llama-quantize leaves it as it is
+  std::string rule;            // its line of llama-quantize's --tensor-type-file; empty: is_fixed
   double error_share = 0;      // of the squared error of the whole model
   std::vector<MixType> types;  // the present type first, then by size, the largest first
 };

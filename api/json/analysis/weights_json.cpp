@@ -124,6 +124,51 @@ Json to_json(const ErrorSum& error) {
           {"max_error", error.max_error()}};
 }
 
+Json to_json(const TensorComparison& comparison) {
+  Json json = tensor_json(*comparison.tensor);
+  json["reference_type"] =
+      comparison.reference == nullptr ? Json() : Json(comparison.reference->type);
+  if (comparison.why.empty()) {
+    json.update(to_json(comparison.error.all));
+  } else {
+    json["error"] = comparison.why;
+  }
+  return json;
+}
+
+Json json_with_worst(const TensorComparison& comparison) {
+  Json json = to_json(comparison), rows = Json::array(), blocks = Json::array();
+  for (const RowError& one : comparison.error.worst_rows) {
+    Json row{{"row", one.row}};
+    row.update(to_json(one.error));
+    rows.push_back(std::move(row));
+  }
+  for (const BlockError& one : comparison.error.worst_blocks)
+    blocks.push_back(
+        {{"row", one.row}, {"first", one.first}, {"rmse", one.rmse}, {"max_error", one.max_error}});
+  json["worst_rows"] = std::move(rows);
+  json["worst_blocks"] = std::move(blocks);
+  return json;
+}
+
+Json to_json(const ModelComparison& comparison) {
+  Json tensors = Json::array(), layers = Json::array(), components = Json::array();
+  for (const TensorComparison& one : comparison.tensors) tensors.push_back(to_json(one));
+  const auto add = [](Json& sums, Json sum, const ErrorSum& of) {
+    sum["values"] = of.count();
+    sum.update(to_json(of));
+    sums.push_back(std::move(sum));
+  };
+  for (const auto& [layer, sum] : comparison.layers)
+    add(layers, {{"layer", layer_json(layer)}}, sum);
+  for (const auto& [component, sum] : comparison.components)
+    add(components, {{"component", to_text(component)}}, sum);
+  return {{"relative_error", comparison.all.relative()},
+          {"tensors", std::move(tensors)},
+          {"layers", std::move(layers)},
+          {"components", std::move(components)}};
+}
+
 Json to_json(const QuantizationMix& mix) {
   Json tensors = Json::array(), uniform = Json::array();
   for (const MixTensor& tensor : mix.tensors) {
@@ -136,6 +181,7 @@ Json to_json(const QuantizationMix& mix) {
                        {"bytes", tensor.bytes},
                        {"values", tensor.values},
                        {"fixed", tensor.is_fixed},
+                       {"rule", tensor.is_fixed ? Json() : Json(tensor.rule)},
                        {"relative_error", tensor.relative},
                        {"error_share", tensor.error_share},
                        {"types", std::move(types)}});

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/json/json.h"
-#include "tracer/weights/quantization_error.h"
+#include "tracer/weights/model_comparison.h"
 #include "tracer/weights/quantization_mix.h"
 #include "tracer/weights/tensor_details.h"
 #include "tracer/weights/tensor_picture.h"
@@ -30,6 +30,13 @@ std::string json_of(const TensorPicture& picture, const GgufTensor& tensor);
 std::string columns_of(const TensorPicture& picture, const GgufTensor& tensor);
 // {"rmse", "relative_error", "cosine", "max_error"}
 Json to_json(const ErrorSum& error);
+// tensor_json(), "reference_type" (null: not in the reference), and the errors, or "error": why
+// there are none
+Json to_json(const TensorComparison& comparison);
+// The same, with "worst_rows" and "worst_blocks"
+Json json_with_worst(const TensorComparison& comparison);
+// {"relative_error", "tensors": [...], "layers": [...], "components": [...]}
+Json to_json(const ModelComparison& comparison);
 // {"bytes", "relative_error", "tensors": [...], "uniform": [...]}
 Json to_json(const QuantizationMix& mix);
 

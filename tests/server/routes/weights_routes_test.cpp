@@ -11,7 +11,9 @@
 #include <format>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/tt_program.h"
@@ -223,6 +225,97 @@ TEST_F(WeightsRoutes, NotFiniteValuesAreNotHidden) {
   EXPECT_EQ(one["value"], nullptr);
   EXPECT_EQ(one["block"]["bytes"], "0000c07f");
   std::filesystem::remove(folder_() / "models/nan.gguf");
+}
+
+// What is lost on the way F32 -> Q8_0 -> Q4_K: the same figures here, by the command and by numpy.
+TEST_F(WeightsRoutes, ErrorsAgainstAReferenceEqualTheCommandAndNumpy) {
+  const std::string in = std::format("cd {} && ", (folder_() / "models").string());
+  ASSERT_EQ(run_tt(folder_(), "model small --layers 1 --quant f32 -q -o models/f32.gguf").code, 0);
+  command_output(in + "llama-quantize --pure f32.gguf q8.gguf Q8_0");
+  command_output(in + "llama-quantize --pure --allow-requantize q8.gguf q4.gguf Q4_K");
+  const auto get = [&](const std::string& path, int status = 200) {
+    const TestResponse answer = server.get("/api/v1/models/" + path);
+    EXPECT_EQ(answer.status, status) << path << " " << answer.body;
+    return answer.body;
+  };
+  double before = 0;
+  for (const std::string model : {"q8", "q4"}) {
+    SCOPED_TRACE(model);
+    const json errors = get(model + "/weights/errors?reference=f32");
+    EXPECT_EQ(errors, run_json(folder_(), std::format("weights models/{}.gguf --reference "
+                                                      "models/f32.gguf",
+                                                      model)));
+    const auto index = GgufIndex::open(folder_().path() / ("models/" + model + ".gguf"));
+    const auto reference = GgufIndex::open(folder_() / "models/f32.gguf");
+    json tensors = json::array();
+    const auto part = [](const GgufTensor& of) {
+      return json{{"type", of.type}, {"offset", of.file.offset}, {"bytes", of.file.length}};
+    };
+    for (const GgufTensor& tensor : index->tensors()) {
+      json one = part(tensor);
+      one.update({{"name", tensor.name},
+                  {"columns", tensor.ne[0]},
+                  {"reference", part(*reference->find(tensor.name))}});
+      tensors.push_back(std::move(one));
+    }
+    std::ofstream(folder_() / "pairs.json") << tensors;
+    const json numpy = json::parse(
+        command_output(in + std::format("python3 {} {}.gguf --reference f32.gguf < ../pairs.json",
+                                        source_path("tests/cli/decode_weights.py"), model)));
+    ASSERT_EQ(errors["tensors"].size(), tensors.size());
+    double squares = 0, values = 0;
+    std::map<std::string, std::pair<double, double>> components;  // values, squares of the errors
+    for (const json& tensor : errors["tensors"]) {
+      const std::string name = tensor["name"];
+      const json& theirs = numpy[name];
+      for (const char* figure : {"rmse", "relative_error", "cosine", "max_error"})
+        EXPECT_NEAR(tensor[figure].get<double>(), theirs[figure].get<double>(),
+                    1e-6 * theirs[figure].get<double>() + 1e-9)
+            << name << " " << figure;
+      double count = 1;
+      for (const json& n : tensor["shape"]) count *= n.get<double>();
+      const double rmse = tensor["rmse"];
+      auto& [of_component, of_error] = components[tensor["component"]];
+      of_component += count;
+      of_error += count * rmse * rmse;
+      if (tensor["type"] == "f32") continue;  // llama-quantize did not change it
+      values += count;
+      squares += count * std::pow(tensor["relative_error"].get<double>(), 2);
+      const json one =
+          get(std::format("{}/weights/errors/tensor?reference=f32&name={}", model, name));
+      EXPECT_EQ(one["worst_rows"].size(), 10U);
+      for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_EQ(one["worst_rows"][i]["row"], theirs["worst_rows"][i]) << name;
+      EXPECT_EQ(one["worst_blocks"][0]["row"], theirs["worst_block"][0]) << name;
+      EXPECT_EQ(one["worst_blocks"][0]["first"], theirs["worst_block"][1]) << name;
+      for (const char* figure : {"rmse", "relative_error", "cosine", "max_error"})
+        EXPECT_EQ(one[figure], tensor[figure]);
+    }
+    EXPECT_NEAR(errors["relative_error"].get<double>(), std::sqrt(squares / values), 1e-9);
+    EXPECT_EQ(errors["components"].size(), components.size());
+    for (const json& sum : errors["components"]) {
+      const auto& [count, error] = components[sum["component"]];
+      EXPECT_EQ(sum["values"], count);
+      EXPECT_NEAR(sum["rmse"].get<double>(), std::sqrt(error / count), 1e-9) << sum;
+    }
+    EXPECT_GT(errors["relative_error"], before);
+    before = errors["relative_error"];
+  }
+  const std::uintmax_t bytes = 3 * std::filesystem::file_size(folder_() / "models/q4.gguf") / 2;
+  EXPECT_EQ(get(std::format("f32/weights/mix?rows=4&bytes={}", bytes)),
+            run_json(folder_(), std::format("weights models/f32.gguf --rows 4 --fit {}", bytes)));
+
+  EXPECT_TRUE(
+      get("q4/weights/errors?reference=f33", 404)["detail"].get<std::string>().contains("f33"));
+  get("q4/weights/errors", 400);
+  std::filesystem::copy_file(kTestPaths.bundled_model, folder_() / "models/other.gguf");
+  get("q4/weights/errors?reference=other", 400);
+  get("q4/weights/errors/tensor?reference=f32&name=none", 404);
+  get("f32/weights/mix", 400);
+  get("f32/weights/mix?bytes=1", 400);
+  get("f32/weights/mix?bytes=1000000000&rows=0", 400);
+  for (const char* model : {"f32", "q8", "q4", "other"})
+    std::filesystem::remove(folder_().path() / std::format("models/{}.gguf", model));
 }
 
 TEST_F(WeightsRoutes, SaysWhatIsWrong) {

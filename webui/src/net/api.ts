@@ -44,6 +44,18 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
       get(`models/${id(model)}/weights`, wire.weights, { signal }),
     tensorWeights: (model: string, name: string, signal?: AbortSignal) =>
       get(`models/${id(model)}/weights/tensor`, wire.tensorWeights, { query: { name }, signal }),
+    weightsErrors: (model: string, reference: string, signal?: AbortSignal) =>
+      get(`models/${id(model)}/weights/errors`, wire.weightsErrors, {
+        query: { reference },
+        signal,
+      }),
+    tensorErrors: (model: string, reference: string, name: string, signal?: AbortSignal) =>
+      get(`models/${id(model)}/weights/errors/tensor`, wire.tensorErrors, {
+        query: { reference, name },
+        signal,
+      }),
+    weightsMix: (model: string, bytes: number, signal?: AbortSignal) =>
+      get(`models/${id(model)}/weights/mix`, wire.weightsMix, { query: { bytes }, signal }),
     weightsPicture: (model: string, query: wire.WeightsPictureQuery, signal?: AbortSignal) =>
       whileBusy(
         () =>

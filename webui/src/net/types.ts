@@ -394,6 +394,10 @@ export type Raster = Schemas['Raster'];
 export type WeightsOfTensor = Schemas['Weights']['tensors'][number];
 export type TensorWeights = Schemas['TensorWeights'];
 export type WeightBins = NonNullable<Schemas['WeightBins']>;
+export type WeightsErrors = Schemas['WeightsErrors'];
+export type ErrorsOfTensor = WeightsErrors['tensors'][number];
+export type TensorErrors = Schemas['TensorErrors'];
+export type WeightsMix = Schemas['WeightsMix'];
 export type WeightsPictureHead = Omit<Schemas['WeightsPicture'], 'cells'>;
 export type WeightsPictureQuery = operations['weightsPicture']['parameters']['query'];
 export type WeightsValue = Schemas['WeightsValue'];
@@ -562,6 +566,36 @@ export const tensorWeights = object<TensorWeights>({
   scales: bins,
   minima: bins,
   largest_rows: list(object<TensorWeights['largest_rows'][number]>({ row: num, rms: num })),
+});
+const comparedTensor = {
+  ...ofTensor,
+  reference_type: nullable(str),
+  relative_error: optional(num),
+  error: optional(str),
+};
+export const weightsErrors = object<WeightsErrors>({
+  relative_error: num,
+  tensors: list(object<ErrorsOfTensor>(comparedTensor)),
+  layers: list(
+    object<WeightsErrors['layers'][number]>({ layer: nullable(num), relative_error: num }),
+  ),
+  components: list(
+    object<WeightsErrors['components'][number]>({ component: str, relative_error: num }),
+  ),
+});
+export const tensorErrors = object<TensorErrors>({
+  ...comparedTensor,
+  worst_rows: list(
+    object<TensorErrors['worst_rows'][number]>({ row: num, relative_error: num, rmse: num }),
+  ),
+  worst_blocks: list(
+    object<TensorErrors['worst_blocks'][number]>({ row: num, first: num, rmse: num }),
+  ),
+});
+export const weightsMix = object<WeightsMix>({
+  bytes: num,
+  relative_error: num,
+  tensors: list(object<WeightsMix['tensors'][number]>({ rule: nullable(str) })),
 });
 const weightsAxis = object<WeightsPictureHead['x']>({ size: num, from: num, to: num });
 export const weightsPictureHead = object<WeightsPictureHead>({

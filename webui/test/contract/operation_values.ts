@@ -15,6 +15,9 @@ export const QUERIES: Readonly<Record<string, TextByName>> = {
   tensorWeights: WEIGHT,
   weightsPicture: WEIGHT,
   weightsValue: WEIGHT,
+  weightsErrors: { reference: DENSE },
+  tensorErrors: { ...WEIGHT, reference: DENSE },
+  weightsMix: { bytes: String(Number.MAX_SAFE_INTEGER), rows: '1' },
 };
 
 const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
@@ -90,6 +93,10 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     y_to: [1, 2],
   },
   weightsValue: { name: Object.values(WEIGHT), row: [0, 1], column: [0, 1] },
+  weightsErrors: { reference: [DENSE] },
+  tensorErrors: { name: Object.values(WEIGHT), reference: [DENSE] },
+  // Less bytes than the smallest types need is an error.
+  weightsMix: { bytes: [Number.MAX_SAFE_INTEGER], rows: [1] },
   rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
 };
 

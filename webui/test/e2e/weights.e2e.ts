@@ -1,17 +1,44 @@
 // The values of the weights: figures and pictures are those of REST, down to single values.
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Locator } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
-import type { TensorWeights, WeightsOfTensor, WeightsValue } from '../../src/net/types';
+import { afterAll, describe, expect, it } from 'vitest';
+import type {
+  TensorErrors,
+  TensorWeights,
+  WeightsErrors,
+  WeightsMix,
+  WeightsOfTensor,
+  WeightsValue,
+} from '../../src/net/types';
 import { shortText, blockText, floatText, formulaText } from '../../src/panels/weights/value_text';
 import { decodeWeights } from '../../src/panels/weights/weights_options';
+import { percentText } from '../../src/panels/weights/weights_tables';
+import { makeModel, quantize } from './support/models';
 import { PageFixture } from './support/page_fixture';
 
-const fixture = PageFixture.use();
+const folders: string[] = [];
+afterAll(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true });
+});
+// The bundled model, and a small one in three types, each made of the one before.
+const fixture = PageFixture.use(async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tt-weights-'));
+  folders.push(folder);
+  const f32 = await makeModel(folder, 'small', ['--layers', '2', '--quant', 'f32']);
+  const q8 = await quantize(f32, join(folder, 'q8.gguf'), 'Q8_0');
+  await quantize(q8, join(folder, 'q4.gguf'), 'Q4_K');
+  const bundled = fileURLToPath(
+    new URL('../../../tracer/modelgen/bundled/pocket.gguf', import.meta.url),
+  );
+  return ['-m', bundled, '--models-dir', folder];
+});
 const TENSOR = 'blk.0.attn_q.weight';
 const panel = (): Locator => fixture.page.getByRole('tabpanel', { name: 'Weights' });
 const readout = (): Locator => panel().locator('.weights-foot').getByRole('status');
-const model = async (): Promise<string> =>
-  (await fixture.rest<{ models: { id: string }[] }>('models')).models[0]?.id ?? '';
+const model = (): Promise<string> => Promise.resolve('pocket');
 const weights = async <T>(path: string): Promise<T> =>
   fixture.rest<T>(`models/${await model()}/weights${path}`);
 const options = () => decodeWeights(fixture.hash.get('p.weights') ?? '');
@@ -90,5 +117,50 @@ describe('the weights panel', () => {
     await expect.poll(() => options().camera.ys[0] ?? null).not.toBe(null);
     await panel().getByRole('radio', { name: 'max |value|' }).check();
     await expect.poll(() => options().cells).toBe('max_abs');
+  });
+
+  it('says which tensor quantization changed most, where, and which types would be better', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded(4);
+    await fixture.show(session, 'full=weights');
+    // From the page alone: model, view, reference.
+    await panel().getByLabel('Model').selectOption('q4');
+    await panel().getByRole('radio', { name: 'Errors' }).check();
+    await panel().getByText('Choose a reference').waitFor();
+    expect(await fixture.axeViolations()).toEqual([]);
+    await panel().getByLabel('Reference').selectOption('small');
+    const errors = await fixture.rest<WeightsErrors>('models/q4/weights/errors?reference=small');
+    const sorted = errors.tensors.toSorted((a, b) => (b.relative_error ?? 0) - (a.relative_error ?? 0));
+    const worst = sorted[0];
+    if (worst?.relative_error === undefined) throw new Error('no tensor was compared');
+    await panel().getByText(`${worst.name} lost most: ${percentText(worst.relative_error)}`).waitFor();
+    const shown = await names();
+    expect(shown).toEqual(sorted.slice(0, shown.length).map(({ name }) => name));
+    await panel().getByRole('columnheader', { name: 'RMSE', exact: true }).click();
+    const byRmse = errors.tensors.toSorted((a, b) => (b.rmse ?? 0) - (a.rmse ?? 0));
+    await expect.poll(async () => (await names())[0]).toBe(byRmse[0]?.name);
+    expect(await panel().locator('.chart-card').count()).toBe(2);
+    // One tensor: its worst block is a link to the picture.
+    await panel().locator('.vgrid-row').first().click();
+    const tensor = byRmse[0]?.name ?? '';
+    const { worst_rows, worst_blocks } = await fixture.rest<TensorErrors>(
+      `models/q4/weights/errors/tensor?reference=small&name=${tensor}`,
+    );
+    const details = panel().getByRole('region', { name: `Worst rows and blocks of ${tensor}` });
+    await expect.poll(() => details.innerText()).toContain(percentText(worst_rows[0]?.relative_error ?? NaN));
+    expect(await fixture.axeViolations()).toEqual([]);
+    // A mix of types with the size of the model.
+    await panel().getByRole('button', { name: 'Find better types' }).click();
+    const bytes = errors.tensors.reduce((sum, one) => sum + one.bytes, 0);
+    const mix = await fixture.rest<WeightsMix>(`models/small/weights/mix?bytes=${bytes}`);
+    await panel().getByText(`${percentText(mix.relative_error)} instead of ${percentText(errors.relative_error)}`).waitFor();
+    const waiting = page.waitForEvent('download');
+    await panel().getByRole('button', { name: 'Save the types' }).click();
+    const list = await readFile(await (await waiting).path(), 'utf8');
+    expect(list.trim().split('\n')).toEqual(mix.tensors.flatMap(({ rule }) => rule ?? []));
+    const { row, first } = worst_blocks[0] ?? { row: NaN, first: NaN };
+    await details.getByRole('button', { name: `${row}, ${first}`, exact: true }).click();
+    await expect.poll(options).toMatchObject({ model: 'q4', reference: 'small', show: 'picture', at: { row, column: first } });
+    await panel().getByText('each cell is one value').waitFor();
   });
 }); // prettier-ignore

@@ -1,12 +1,8 @@
 // The values of a model's weights: all tensors, and one as a histogram and as a picture. Read from the
 // files of the model; nothing is run.
 import { computed, signal, type ReadonlySignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
-import '../../charts/charts.css';
+import { useEffect, useMemo } from 'preact/hooks';
 import './weights.css';
-import { ChartView } from '../../charts/ChartView';
-import type { Scene as ChartScene } from '../../charts/scene';
-import { csvOf } from '../../charts/table';
 import { formatCount, formatShape, plural } from '../../format';
 import { nextSort, sortOf, sortText } from '../../grid/column';
 import type { TensorWeights, WeightBins, WeightsOfTensor } from '../../net/types';
@@ -32,13 +28,16 @@ import {
   VIEWS,
   withTensor,
   type CellsOf,
-  type WeightsOptions,
   type WeightsView,
 } from './weights_options';
+import { BarChart } from './BarChart';
+import { ErrorsView } from './ErrorsView';
+import type { Change, TensorsProps } from './tensors_props';
 import { TensorPicture } from './weights_picture';
 import {
   binsTable,
   GREATEST_FIRST,
+  orderOf,
   sortedWeights,
   weightColumns,
   weightsCsv,
@@ -46,12 +45,11 @@ import {
 
 const VIEW_NAMES: Readonly<Record<WeightsView, string>> = {
   tensors: 'Tensors',
+  errors: 'Errors',
   histogram: 'Histogram',
   picture: 'Picture',
 };
 const CELL_NAMES: Readonly<Record<CellsOf, string>> = { mean: 'mean', max_abs: 'max |value|' };
-
-type Change = (part: Partial<WeightsOptions>, how: 'push' | 'debounced') => void;
 
 export function WeightsPanel({ store, panel }: PanelProps) {
   const options = useMemo(
@@ -67,7 +65,14 @@ export function WeightsPanel({ store, panel }: PanelProps) {
   return (
     <>
       <div class="toolbar">
-        <ModelChoice store={store} model={model} change={change} />
+        <ModelChoice
+          store={store}
+          label="Model"
+          model={model}
+          choose={(one) => {
+            change({ model: one, at: null }, 'push');
+          }}
+        />
         <Segmented
           label="View of the weights"
           value={show}
@@ -76,6 +81,16 @@ export function WeightsPanel({ store, panel }: PanelProps) {
             change({ show: one }, 'push');
           }}
         />
+        {show === 'errors' && (
+          <ModelChoice
+            store={store}
+            label="Reference"
+            model={options.value.reference}
+            choose={(reference) => {
+              change({ reference }, 'push');
+            }}
+          />
+        )}
         {show === 'picture' && (
           <Segmented
             label="A cell of several values"
@@ -101,6 +116,11 @@ export function WeightsPanel({ store, panel }: PanelProps) {
       </div>
       {show === 'tensors' ? (
         <Tensors key={model} {...{ store, panel, model, options, change }} />
+      ) : show === 'errors' ? (
+        <ErrorsView
+          key={`${model} ${options.value.reference ?? ''}`}
+          {...{ store, panel, model, options, change }}
+        />
       ) : tensor === null ? (
         <Empty>Choose a tensor in the list of tensors.</Empty>
       ) : show === 'histogram' ? (
@@ -115,34 +135,33 @@ export function WeightsPanel({ store, panel }: PanelProps) {
   );
 }
 
-function ModelChoice({ store, model, change }: { store: Store; model: string; change: Change }) {
+function ModelChoice(props: {
+  store: Store;
+  label: string;
+  model: string | null; // null: none is chosen
+  choose: (model: string) => void;
+}) {
+  const { store, label, model, choose } = props;
   const list = store.models.list.value;
   const models = list.is === 'ready' ? list.value.models : [];
   return (
     <label>
-      Model{' '}
+      {label}{' '}
       <select
-        value={model}
+        value={model ?? ''}
         onChange={({ currentTarget }) => {
-          change({ model: currentTarget.value, at: null }, 'push');
+          choose(currentTarget.value);
         }}
       >
+        {model === null && <option value="">choose…</option>}
         {models.map(({ id, name }) => (
           <option key={id} value={id}>
-            {name}
+            {name === id ? id : `${id} (${name})`}
           </option>
         ))}
       </select>
     </label>
   );
-}
-
-interface TensorsProps {
-  readonly store: Store;
-  readonly panel: string;
-  readonly model: string;
-  readonly options: ReadonlySignal<WeightsOptions>;
-  readonly change: Change;
 }
 
 function Tensors({ store, panel, model, options, change }: TensorsProps) {
@@ -157,7 +176,7 @@ function Tensors({ store, panel, model, options, change }: TensorsProps) {
   );
   const { value, error } = useResource(resource);
   const order = usePart(() => store.navigation.view.value.sorts[panel] ?? '');
-  const sort = useMemo(() => (order === '' ? null : sortOf(order)), [order]);
+  const sort = useMemo(() => orderOf(weightColumns, sortOf(order), null), [order]);
   const rows = useMemo(() => {
     const all = value?.tensors ?? [];
     return sort ? sortedWeights(all, sort) : all; // without an order: as in the file
@@ -247,37 +266,11 @@ function Histograms({ store, model, tensor }: { store: Store; model: string; ten
 
 function Chart(props: { store: Store; title: string; file: string; bins: WeightBins | null }) {
   const { store, title, file, bins } = props;
-  const scene = useRef<ChartScene | null>(null);
   const table = useMemo(() => bins && binsTable('values', bins), [bins]);
-  if (!table) return null;
   return (
-    <section class="chart-card" aria-label={title}>
-      <header>
-        <h2>{title}</h2>
-        <button
-          type="button"
-          class="link"
-          onClick={() => {
-            download(`${file}.csv`, new Blob([csvOf(table)], { type: 'text/csv' }));
-          }}
-        >
-          Save as CSV
-        </button>
-      </header>
-      <ChartView
-        label={`${title}: histogram of ${table.keys.length} bins`}
-        table={table}
-        kind="bar"
-        height={190}
-        theme={store.theme.value}
-        selected={null}
-        range={null}
-        scene={scene}
-        pick={() => undefined}
-      />
-    </section>
+    table && <BarChart {...{ store, title, file, table }} text={`${title}: histogram of ${table.keys.length} bins`} />
   );
-}
+} // prettier-ignore
 
 // ---- The picture ----------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import { wholeCamera, type Camera } from '../../plane/layout';
 import type { Range } from '../../plane/range';
 
-export const VIEWS = ['tensors', 'histogram', 'picture'] as const;
+export const VIEWS = ['tensors', 'errors', 'histogram', 'picture'] as const;
 export type WeightsView = (typeof VIEWS)[number];
 
 export const CELLS = ['mean', 'max_abs'] as const;
@@ -16,6 +16,7 @@ export interface Place {
 
 export interface WeightsOptions {
   readonly model: string | null; // null: the current one
+  readonly reference: string | null; // model that the errors are against; null: none is chosen
   readonly tensor: string | null; // null: none is chosen
   readonly show: WeightsView;
   readonly cells: CellsOf; // what a cell of several values is
@@ -25,6 +26,7 @@ export interface WeightsOptions {
 
 export const defaultWeights: WeightsOptions = {
   model: null,
+  reference: null,
   tensor: null,
   show: 'tensors',
   cells: 'mean',
@@ -36,11 +38,26 @@ export const defaultWeights: WeightsOptions = {
 export const withTensor = (options: WeightsOptions, tensor: string): WeightsOptions =>
   options.tensor === tensor ? options : { ...options, tensor, at: null, camera: wholeCamera };
 
+// A part of the picture around a value, in which each cell is a value.
+export const placeCamera = ({ row, column }: Place): Camera => ({
+  x: { from: Math.max(0, column - 8), to: column + 40 },
+  ys: [{ from: Math.max(0, row - 8), to: row + 9 }],
+});
+
 const rangeText = ({ from, to }: Range): string => `${Number(from.toFixed(3))}:${Number(to.toFixed(3))}`; // prettier-ignore
 
-export function encodeWeights({ model, tensor, show, cells, at, camera }: WeightsOptions): string {
+export function encodeWeights({
+  model,
+  reference,
+  tensor,
+  show,
+  cells,
+  at,
+  camera,
+}: WeightsOptions): string {
   const parts: string[] = [];
   if (model !== null) parts.push(`m:${encodeURIComponent(model)}`);
+  if (reference !== null) parts.push(`ref:${encodeURIComponent(reference)}`);
   if (tensor !== null) parts.push(`t:${encodeURIComponent(tensor)}`);
   if (show !== defaultWeights.show) parts.push(`show:${show}`);
   if (cells !== defaultWeights.cells) parts.push(`cells:${cells}`);
@@ -78,6 +95,7 @@ export function decodeWeights(text: string): WeightsOptions {
   const y = range('cy0');
   return {
     model: name('m'),
+    reference: name('ref'),
     tensor: name('t'),
     show: oneOf('show', VIEWS, defaultWeights.show),
     cells: oneOf('cells', CELLS, defaultWeights.cells),

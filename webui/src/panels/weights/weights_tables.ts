@@ -3,10 +3,9 @@ import type { ChartTable } from '../../charts/table';
 import { exactBytes, formatBytes, formatCount, formatShape } from '../../format';
 import type { Column, Sort } from '../../grid/column';
 import { rowsText, type Cell } from '../../grid/copy';
-import type { WeightBins, WeightsOfTensor } from '../../net/types';
+import type { ErrorsOfTensor, WeightBins, WeightsErrors, WeightsOfTensor } from '../../net/types';
 import { floatText, shortText } from './value_text';
 
-type Key = 'name' | 'type' | 'layer' | 'component' | 'bytes' | Figure;
 type Figure = 'min' | 'max' | 'mean' | 'std' | 'rms' | 'zeros' | 'outliers' | 'not_finite';
 
 const FIGURES: readonly (readonly [Figure, string, string?])[] = [
@@ -24,13 +23,52 @@ const COUNTS: readonly Figure[] = ['zeros', 'outliers', 'not_finite'];
 const figureText = (figure: Figure, value: number): string =>
   COUNTS.includes(figure) ? formatCount(value) : shortText(value);
 
+type Tensor = WeightsOfTensor | ErrorsOfTensor;
+const NAME: Column<Tensor> = {
+  key: 'name',
+  title: 'tensor',
+  width: 190,
+  grow: 1,
+  mono: true,
+  text: ({ name }) => name,
+};
+const TYPE: Column<Tensor> = { key: 'type', title: 'type', width: 70, text: ({ type }) => type };
+const SHAPE: Column<Tensor> = {
+  key: 'shape',
+  title: 'shape',
+  width: 100,
+  unsortable: true,
+  text: ({ shape }) => formatShape(shape),
+};
+const LAYER: Column<Tensor> = {
+  key: 'layer',
+  title: 'layer',
+  width: 60,
+  align: 'right',
+  text: ({ layer }) => (layer === null ? '' : String(layer)),
+};
+const COMPONENT: Column<Tensor> = {
+  key: 'component',
+  title: 'component',
+  width: 90,
+  text: ({ component }) => component,
+};
+const SIZE: Column<Tensor> = {
+  key: 'bytes',
+  title: 'size',
+  width: 84,
+  align: 'right',
+  text: ({ bytes }) => formatBytes(bytes),
+  exact: ({ bytes }) => exactBytes(bytes),
+};
+
 export const weightColumns: readonly Column<WeightsOfTensor>[] = [
-  { key: 'name', title: 'tensor', width: 190, grow: 1, mono: true, text: ({ name }) => name },
-  { key: 'type', title: 'type', width: 70, text: ({ type }) => type },
-  { key: 'shape', title: 'shape', width: 100, unsortable: true, text: ({ shape }) => formatShape(shape) },
-  { key: 'layer', title: 'layer', width: 60, align: 'right', text: ({ layer }) => (layer === null ? '' : String(layer)) },
-  { key: 'component', title: 'component', width: 90, text: ({ component }) => component },
-  { key: 'bytes', title: 'size', width: 84, align: 'right', text: ({ bytes }) => formatBytes(bytes), exact: ({ bytes }) => exactBytes(bytes) },
+  NAME,
+  TYPE,
+  SHAPE,
+  LAYER,
+  COMPONENT,
+  SIZE,
   ...FIGURES.map(([figure, title, hint]): Column<WeightsOfTensor> => ({
     key: figure,
     title,
@@ -42,11 +80,56 @@ export const weightColumns: readonly Column<WeightsOfTensor>[] = [
   })),
 ]; // prettier-ignore
 
-// A new column begins with what stands out.
-export const GREATEST_FIRST: readonly string[] = ['bytes', 'max', 'std', 'rms', ...COUNTS];
+type ErrorFigure = 'relative_error' | 'rmse' | 'cosine' | 'max_error';
 
-export function sortedWeights(rows: readonly WeightsOfTensor[], { key, descending }: Sort): readonly WeightsOfTensor[] {
-  const of = (row: WeightsOfTensor): string | number | null | undefined => row[key as Key];
+const ERROR_FIGURES: readonly (readonly [ErrorFigure, string, string])[] = [
+  ['relative_error', 'relative error', 'Root mean square of the error / that of the reference'],
+  ['rmse', 'RMSE', 'Root of the mean squared error, in the unit of the values'],
+  ['cosine', 'cosine', 'Of the angle between the tensor and its reference; 1: the same direction'],
+  ['max_error', 'max error', 'The largest difference of two values'],
+];
+
+const errorText = (figure: ErrorFigure, value: number): string =>
+  figure === 'relative_error'
+    ? percentText(value)
+    : figure === 'cosine'
+      ? value.toFixed(6)
+      : shortText(value);
+
+export const percentText = (value: number): string => `${shortText(100 * value)} %`;
+
+export const errorColumns: readonly Column<ErrorsOfTensor>[] = [
+  NAME,
+  TYPE,
+  { key: 'reference_type', title: 'reference', hint: 'Type of the tensor in the reference', width: 84, text: ({ reference_type }) => reference_type ?? '' },
+  LAYER,
+  COMPONENT,
+  SIZE,
+  ...ERROR_FIGURES.map(([figure, title, hint]): Column<ErrorsOfTensor> => ({
+    key: figure,
+    title,
+    hint,
+    width: 96,
+    align: 'right',
+    text: (row) => (row[figure] === undefined ? '' : errorText(figure, row[figure])),
+    exact: (row) => row.error ?? (row[figure] === undefined ? '' : floatText(row[figure])),
+  })),
+]; // prettier-ignore
+
+// What lost most is first.
+export const WORST_FIRST: Sort = { key: 'relative_error', descending: true };
+
+// A new column begins with what stands out.
+export const GREATEST_FIRST: readonly string[] = ['bytes', 'max', 'std', 'rms', ...COUNTS, 'relative_error', 'rmse', 'max_error']; // prettier-ignore
+
+// The order of a table with these columns; `before`: while no column of it was chosen.
+export const orderOf = <Row>(columns: readonly Column<Row>[], sort: Sort, before: Sort | null): Sort | null =>
+  columns.some(({ key }) => key === sort.key) ? sort : before; // prettier-ignore
+
+// Rows of the columns above, or of those below.
+export function sortedWeights<Row extends WeightsOfTensor | ErrorsOfTensor>(rows: readonly Row[], { key, descending }: Sort): readonly Row[] {
+  const of = (row: Row): string | number | null | undefined =>
+    row[key as keyof Row] as string | number | null | undefined;
   return rows.toSorted((a, b) => {
     const [x, y] = [of(a), of(b)];
     // Tensors without the figure are last in both orders.
@@ -74,6 +157,51 @@ export const weightsCsv = (rows: readonly WeightsOfTensor[]): string => {
     ]),
   );
 };
+
+export const errorsCsv = (rows: readonly ErrorsOfTensor[]): string => {
+  const figures = ERROR_FIGURES.map(([figure]) => figure);
+  return rowsText(
+    'CSV',
+    ['name', 'type', 'reference_type', 'layer', 'component', 'bytes', ...figures],
+    rows.map((row): Cell[] => [
+      row.name,
+      row.type,
+      row.reference_type,
+      row.layer,
+      row.component,
+      row.bytes,
+      ...figures.map((figure) => row[figure] ?? null),
+    ]),
+  );
+};
+
+// The tensor that lost most; null: none could be compared.
+export const worstOf = (rows: readonly ErrorsOfTensor[]): ErrorsOfTensor | null => {
+  const [first] = sortedWeights(rows, WORST_FIRST);
+  return first?.relative_error === undefined ? null : first;
+};
+
+export const layerErrors = ({ layers }: WeightsErrors): ChartTable => ({
+  key: { name: 'layer', of: 'layer' },
+  keys: layers.map(({ layer }) => layer ?? 'outside'),
+  series: errorSeries(layers),
+});
+
+export const componentErrors = ({ components }: WeightsErrors): ChartTable => ({
+  key: { name: 'component', of: 'component' },
+  keys: components.map(({ component }) => component),
+  series: errorSeries(components),
+});
+
+const errorSeries = (
+  sums: readonly { readonly relative_error: number }[],
+): ChartTable['series'] => [
+  {
+    name: 'relative error',
+    unit: 'share',
+    values: sums.map(({ relative_error }) => relative_error),
+  },
+];
 
 export const binsTable = (name: string, bins: WeightBins): ChartTable => ({
   key: { name: 'from', of: 'number' },

@@ -17,6 +17,12 @@ export async function makeModel(
   return file;
 }
 
+// The same model with other types, by llama-quantize. Returns the file.
+export async function quantize(from: string, to: string, type: string): Promise<string> {
+  await promisify(execFile)('llama-quantize', ['--pure', '--allow-requantize', from, to, type]);
+  return to;
+}
+
 // A small model of an architecture that `tt model` has no shape of, without a vocabulary: written by the
 // program of llama.cpp's tests. TT_LLAMA_ARCHS: where it is.
 export async function makeArchModel(folder: string, arch: string): Promise<string> {

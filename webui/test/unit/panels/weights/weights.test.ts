@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { WeightsOfTensor, WeightsValue } from '../../../../src/net/types';
+import type { ErrorsOfTensor, WeightsOfTensor, WeightsValue } from '../../../../src/net/types';
 import { wholeCamera } from '../../../../src/plane/layout';
 import {
   decodeWeights,
@@ -9,11 +9,20 @@ import {
   type WeightsOptions,
 } from '../../../../src/panels/weights/weights_options';
 import { blockText, formulaText } from '../../../../src/panels/weights/value_text';
-import { sortedWeights } from '../../../../src/panels/weights/weights_tables';
+import {
+  errorColumns,
+  errorsCsv,
+  orderOf,
+  sortedWeights,
+  weightColumns,
+  WORST_FIRST,
+  worstOf,
+} from '../../../../src/panels/weights/weights_tables';
 
 describe('the options of the weights panel', () => {
   const some: WeightsOptions = {
     model: 'a,b:c %',
+    reference: 'b,c:d %',
     tensor: 'blk.0.attn_q.weight',
     show: 'picture',
     cells: 'max_abs',
@@ -89,5 +98,43 @@ describe('the order of the tensors', () => {
     expect(order('max', true)).toEqual(['blk.10.a', 'blk.9.a', 'ids']);
     expect(order('max', false)).toEqual(['blk.9.a', 'blk.10.a', 'ids']);
     expect(order('name', false)).toEqual(['blk.9.a', 'blk.10.a', 'ids']);
+  });
+});
+
+describe('the errors of the tensors', () => {
+  const row = (name: string, relative_error?: number): ErrorsOfTensor => ({
+    name,
+    type: 'q4_K',
+    shape: [256, 2, 1, 1],
+    layer: 0,
+    component: 'ffn',
+    bytes: 288,
+    reference_type: 'f32',
+    ...(relative_error === undefined
+      ? { error: 'the shapes differ' }
+      : { relative_error, rmse: 0.5, cosine: 0.99, max_error: 2 }),
+  });
+  const rows = [row('a', 0.01), row('b'), row('c', 0.2)];
+
+  it('begin with the tensor that lost most', () => {
+    expect(worstOf(rows)?.name).toBe('c');
+    expect(worstOf([row('b')])).toBe(null);
+    expect(sortedWeights(rows, WORST_FIRST).map(({ name }) => name)).toEqual(['c', 'a', 'b']);
+  });
+
+  it('are in the order that was chosen for their columns', () => {
+    const max = { key: 'max', descending: true };
+    const error = { key: 'rmse', descending: false };
+    expect(orderOf(errorColumns, error, WORST_FIRST)).toBe(error);
+    expect(orderOf(errorColumns, max, WORST_FIRST)).toBe(WORST_FIRST);
+    expect(orderOf(weightColumns, error, null)).toBe(null);
+  });
+
+  it('are rows of a CSV file, empty if there are none', () => {
+    expect(errorsCsv(rows).split('\n').slice(0, 3)).toEqual([
+      'name,type,reference_type,layer,component,bytes,relative_error,rmse,cosine,max_error',
+      'a,q4_K,f32,0,ffn,288,0.01,0.5,0.99,2',
+      'b,q4_K,f32,0,ffn,288,,,,',
+    ]);
   });
 });

@@ -1,0 +1,239 @@
+// How far the tensors of a model are from those of a reference: what quantization lost, and which types
+// a model of the same size should have.
+import { useSignal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import { formatBytes, plural } from '../../format';
+import { nextSort, sortOf, sortText } from '../../grid/column';
+import type { TensorErrors, WeightsErrors, WeightsMix } from '../../net/types';
+import { Resource } from '../../state/resource';
+import { download } from '../../ui/download';
+import { Grid } from '../../ui/Grid';
+import { usePart, useResource } from '../../ui/hooks';
+import { Empty, Failed, Loading } from '../../ui/States';
+import { BarChart } from './BarChart';
+import { shortText } from './value_text';
+import type { TensorsProps } from './tensors_props';
+import { placeCamera, withTensor, type Place } from './weights_options';
+import {
+  componentErrors,
+  errorColumns,
+  errorsCsv,
+  GREATEST_FIRST,
+  layerErrors,
+  orderOf,
+  percentText,
+  sortedWeights,
+  WORST_FIRST,
+  worstOf,
+} from './weights_tables';
+
+export function ErrorsView(props: TensorsProps) {
+  const { reference } = props.options.value;
+  return reference === null ? (
+    <Empty>
+      Choose a reference: the model that this one was quantized from, or a better quantization of
+      it.
+    </Empty>
+  ) : (
+    <Errors {...props} reference={reference} />
+  );
+}
+
+function Errors({ store, panel, model, reference, options, change }: TensorsProps & { reference: string }) {
+  const resource = useMemo(
+    () =>
+      new Resource<WeightsErrors>({
+        key: () => `${model} ${reference}`,
+        load: (signal) => store.api.weightsErrors(model, reference, signal),
+        reconnects: store.connection.reconnects,
+      }),
+    [store, model, reference],
+  );
+  const { value, error } = useResource(resource);
+  const order = usePart(() => store.navigation.view.value.sorts[panel] ?? '');
+  const sort = useMemo(() => orderOf(errorColumns, sortOf(order), WORST_FIRST), [order]);
+  const rows = useMemo(() => sortedWeights(value?.tensors ?? [], sort ?? WORST_FIRST), [value, sort]);
+  const charts = useMemo(() => value && [layerErrors(value), componentErrors(value)], [value]);
+  if (error) {
+    return (
+      <Failed
+        what="The models cannot be compared."
+        error={error}
+        retry={() => {
+          resource.reload();
+        }}
+      />
+    );
+  }
+  if (!value || !charts) return <Loading>Comparing all weights…</Loading>;
+  const { tensor } = options.value;
+  const worst = worstOf(value.tensors);
+  const active = rows.findIndex(({ name }) => name === tensor);
+  const file = `${model}-errors`;
+  return (
+    <div class="weights-charts">
+      <p class="weights-note">
+        {worst?.relative_error !== undefined && (
+          <>
+            <b class="mono">{worst.name}</b> lost most: {percentText(worst.relative_error)}. All tensors
+            that llama-quantize changes: {percentText(value.relative_error)}.{' '}
+          </>
+        )}
+        {plural(rows.length, 'tensor')}.{' '}
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            download(`${file}.csv`, new Blob([errorsCsv(rows)], { type: 'text/csv' }));
+          }}
+        >
+          Save as CSV
+        </button>
+      </p>
+      <div class="table weights-errors">
+        <Grid
+          label="Errors of the weights"
+          columns={errorColumns}
+          rows={rows}
+          sort={sort}
+          active={active < 0 ? null : active}
+          onSort={(key) => {
+            store.navigation.setSort(
+              panel,
+              sortText(nextSort(sort ?? WORST_FIRST, key, GREATEST_FIRST)),
+            );
+          }}
+          onActivate={({ name }) => {
+            change(withTensor(options.peek(), name), 'push');
+          }}
+          onEnter={({ name }) => {
+            change({ ...withTensor(options.peek(), name), show: 'picture' }, 'push');
+          }}
+        />
+      </div>
+      {tensor !== null && rows[active]?.relative_error !== undefined && (
+        <Worst
+          key={tensor}
+          {...{ store, model, reference, tensor }}
+          show={(at) => {
+            change({ tensor, show: 'picture', at, camera: placeCamera(at) }, 'push');
+          }}
+        />
+      )}
+      <Types key={reference} {...{ store, model, reference }} errors={value} />
+      {charts.map((table) => (
+        <BarChart
+          key={table.key.name}
+          store={store}
+          title={`Relative error by ${table.key.name}`}
+          text={`Relative error of ${plural(table.keys.length, table.key.name)}`}
+          file={`${file}-by-${table.key.name}`}
+          table={table}
+        />
+      ))}
+    </div>
+  );
+} // prettier-ignore
+
+interface PairProps {
+  readonly store: TensorsProps['store'];
+  readonly model: string;
+  readonly reference: string;
+}
+
+// The rows and blocks of the chosen tensor that lost most. Each opens the picture there.
+function Worst({ store, model, reference, tensor, show }: PairProps & { tensor: string; show: (at: Place) => void }) {
+  const resource = useMemo(
+    () =>
+      new Resource<TensorErrors>({
+        key: () => tensor,
+        load: (signal) => store.api.tensorErrors(model, reference, tensor, signal),
+        reconnects: store.connection.reconnects,
+      }),
+    [store, model, reference, tensor],
+  );
+  const { value, error } = useResource(resource);
+  if (error) return <Failed what="The tensor cannot be compared." error={error} />;
+  if (!value) return <Loading>Comparing the tensor…</Loading>;
+  const place = (at: Place, text: string) => (
+    <button
+      type="button"
+      class="link"
+      onClick={() => {
+        show(at);
+      }}
+    >
+      {text}
+    </button>
+  );
+  return (
+    <section class="weights-note" aria-label={`Worst rows and blocks of ${tensor}`}>
+      <b class="mono">{tensor}</b>. Worst rows (relative error):{' '}
+      {value.worst_rows.map(({ row, relative_error }) => (
+        <span key={row}>
+          {place({ row, column: 0 }, String(row))} {percentText(relative_error)}{' '}
+        </span>
+      ))}
+      <br />
+      Worst blocks (RMSE), by row and first column:{' '}
+      {value.worst_blocks.map(({ row, first, rmse }) => (
+        <span key={`${row} ${first}`}>
+          {place({ row, column: first }, `${row}, ${first}`)} {shortText(rmse)}{' '}
+        </span>
+      ))}
+    </section>
+  );
+} // prettier-ignore
+
+// The types with which the reference takes as many bytes as the model, with the least error.
+function Types({ store, model, reference, errors }: PairProps & { errors: WeightsErrors }) {
+  const bytes = errors.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
+  const asked = useSignal(false);
+  const resource = useMemo(
+    () =>
+      new Resource<WeightsMix>({
+        key: () => (asked.value ? `${reference} ${bytes}` : null),
+        load: (signal) => store.api.weightsMix(reference, bytes, signal),
+        reconnects: store.connection.reconnects,
+      }),
+    [store, reference, bytes],
+  );
+  const { value, error } = useResource(resource);
+  if (error) return <Failed what="No types were found." error={error} />;
+  if (!asked.value) {
+    return (
+      <p class="weights-note">
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            asked.value = true;
+          }}
+        >
+          Find better types
+        </button>{' '}
+        with which all tensors take at most {formatBytes(bytes)}, from some rows of each tensor of the
+        reference.
+      </p>
+    );
+  }
+  if (!value) return <Loading>Trying types…</Loading>;
+  const list = value.tensors.flatMap(({ rule }) => (rule === null ? [] : [`${rule}\n`])).join('');
+  return (
+    <p class="weights-note" role="status">
+      With other types the relative error is {percentText(value.relative_error)} instead of{' '}
+      {percentText(errors.relative_error)}, in {formatBytes(value.bytes)} instead of{' '}
+      {formatBytes(bytes)}.{' '}
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          download(`${model}-types.txt`, new Blob([list], { type: 'text/plain' }));
+        }}
+      >
+        Save the types
+      </button>{' '}
+      for <code>llama-quantize --tensor-type-file</code>.
+    </p>
+  );
+} // prettier-ignore
