@@ -9,7 +9,6 @@ import { CHARTS } from '../panels/analytics/all_charts';
 import { scopeOf } from '../panels/analytics/spec';
 import { PRESETS, tracksOf, VALUES, Y_AXES } from '../panels/map/map_options';
 import { bufferSql } from '../panels/map/buffer_tensors';
-import { MAX_ROWS as MEDIAN_ROWS, MAX_STEPS as MEDIAN_STEPS } from '../panels/inspector/generated_medians'; // prettier-ignore
 import { GROUPS } from '../panels/table/table_options';
 import { LAST_STEPS, STEPS_PAGE, TOKENS_PAGE } from '../state/session/session_feed';
 import type { OpenSession } from '../state/session/open_session';
@@ -141,12 +140,6 @@ export async function questions(): Promise<readonly Question[]> {
         );
     for (const by of ['op', 'all'] as const)
       await add(once, (api) => api.breakdown(SESSION, { ...part, by, limit: MAX_PAGE_ROWS }));
-    for (const value of VALUES)
-      await add(
-        once,
-        (api) =>
-        api.heatmap(SESSION, { ...part, phase: 'generate', width: MEDIAN_STEPS, height: MEDIAN_ROWS, x: 'step', y: 'layer', value }), // prettier-ignore
-      );
     for (const { request } of CHARTS)
       await add(once, (_, session) =>
         request(scopeOf({ ...emptyView, phase, layer: LAYER }, 0, STEP)).load(session),
