@@ -43,6 +43,9 @@ export function initialCamera(box: Box, layout: Layout): Camera {
 export const isCutBelow = ({ scale, top }: Camera, { h }: Box, { height }: Layout): boolean =>
   height * scale + top > h;
 
+export const isCutRight = ({ scale, left }: Camera, { w }: Box, { width }: Layout): boolean =>
+  width * scale + left > w;
+
 export function windowOf({ scale, left, top }: Camera, box: Box): Window {
   return [-left / scale, (box.w - left) / scale, -top / scale, (box.h - top) / scale];
 }

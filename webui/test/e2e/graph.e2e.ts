@@ -53,7 +53,7 @@ describe('the layer graph', () => {
     expect(json).toBeTypeOf('object');
   });
 
-  it('tells that there is more below', async () => {
+  it('tells that there is more below and beside it', async () => {
     await shown();
     const { page } = fixture;
     const graph = page.locator('.graph');
@@ -62,8 +62,11 @@ describe('the layer graph', () => {
     const panel = page.getByRole('tabpanel', { name: 'Graph' });
     await panel.getByRole('button', { name: 'Zoom in', exact: true }).click();
     await expect.poll(hint).toContain('more below');
+    const aside = () => graph.evaluate((element) => getComputedStyle(element, '::before').content);
+    expect(await aside()).toContain('→');
     await panel.getByRole('button', { name: 'Show all', exact: true }).click();
     await expect.poll(hint).toBe('none');
+    expect(await aside()).toBe('none');
   });
 
   it('has a readable name for each node in the default layout', async () => {

@@ -19,6 +19,7 @@ import {
   fitCamera,
   hit,
   isCutBelow,
+  isCutRight,
   panCamera,
   rectOf,
   cameraRevealing,
@@ -431,9 +432,11 @@ export class GraphChart implements Viewport {
     const box = this.box.peek();
     if (box.w === 0 || box.h === 0) return;
     const drawn = this.drawn.peek();
-    host.dataset.more = drawn && isCutBelow(this.camera(), box, drawn.layout) ? 'below' : '';
+    const camera = this.camera();
+    host.dataset.more = drawn && isCutBelow(camera, box, drawn.layout) ? 'below' : '';
+    host.dataset.aside = drawn && isCutRight(camera, box, drawn.layout) ? 'right' : '';
     paintInto(canvas, { x: 0, y: 0, ...box }, (ctx) => {
-      if (drawn) paintGraph(ctx, box, drawn, this.camera(), this.marks(), this.colours());
+      if (drawn) paintGraph(ctx, box, drawn, camera, this.marks(), this.colours());
     });
   }
 

@@ -16,6 +16,7 @@ import {
   fitCamera,
   hit,
   isCutBelow,
+  isCutRight,
   cameraRevealing,
   windowOf,
   zoomCamera,
@@ -291,6 +292,8 @@ describe('the camera', () => {
     const whole = fitCamera(box, layout);
     expect(isCutBelow(whole, box, layout)).toBe(false);
     expect(isCutBelow({ ...whole, top: whole.top + box.h }, box, layout)).toBe(true);
+    expect(isCutRight(whole, box, layout)).toBe(false);
+    expect(isCutRight({ ...whole, left: whole.left + box.w }, box, layout)).toBe(true);
     const flat = { w: box.w, h: 60 };
     expect(isCutBelow(initialCamera(flat, layout), flat, layout)).toBe(true);
   });
