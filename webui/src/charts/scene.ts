@@ -223,9 +223,14 @@ function columns(
   const labels = keys.map((_, row) => labelOf(table, row));
   const widest = labels.reduce((max, text) => Math.max(max, measure(text)), 0);
   const nth = everyNth(keys.length, plot.w, widest + 14);
+  // The first and the last one stay inside, and none is over the one before.
+  let taken = -Infinity;
   labels.forEach((text, row) => {
-    if (row % nth === 0)
-      shapes.push({ is: 'text', x: Math.min(x(row), size.width - measure(text) / 2), y: plot.y + plot.h + 11, text, align: 'middle', tone: DIM }); // prettier-ignore
+    const half = measure(text) / 2;
+    const middle = Math.max(half, Math.min(x(row), size.width - half));
+    if (row % nth !== 0 || middle - half < taken) return;
+    taken = middle + half + 4;
+    shapes.push({ is: 'text', x: middle, y: plot.y + plot.h + 11, text, align: 'middle', tone: DIM }); // prettier-ignore
   });
   if (kind === 'line') {
     all.forEach(({ values }, n) => {

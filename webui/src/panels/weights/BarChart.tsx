@@ -1,6 +1,7 @@
 // A bar chart of the panel, which can be saved as CSV.
 import { useRef } from 'preact/hooks';
 import '../../charts/charts.css';
+import '../analytics/analytics.css';
 import { ChartView } from '../../charts/ChartView';
 import type { Scene } from '../../charts/scene';
 import { csvOf, type ChartTable } from '../../charts/table';

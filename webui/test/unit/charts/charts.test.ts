@@ -56,6 +56,27 @@ describe('bars', () => {
     expect((widths[2] ?? 0) / share.plot.w).toBeCloseTo(0.25);
   });
 
+  it('over numbers have labels inside the chart, none over another one', () => {
+    const keys = Array.from({ length: 64 }, (_, i) => i);
+    const bins: ChartTable = {
+      key: { name: 'from', of: 'number' },
+      keys,
+      labels: keys.map((i) => `0.0017${i} to 0.0018${i}`),
+      series: [{ name: 'values', unit: 'count', values: keys }],
+    };
+    for (const width of [300, 400, 777, 1400]) {
+      const { shapes } = sceneOf(bins, 'bar', { width, height: 200 }, measure);
+      const labels = shapes.flatMap((one) => (one.is === 'text' && one.align === 'middle' ? [one] : [])); // prettier-ignore
+      expect(labels.length).toBeGreaterThan(0);
+      labels.forEach(({ x, text }, i) => {
+        expect(x - measure(text) / 2).toBeGreaterThanOrEqual(0);
+        expect(x + measure(text) / 2).toBeLessThanOrEqual(width);
+        const before = labels[i - 1];
+        if (before) expect(x - measure(text) / 2).toBeGreaterThan(before.x + measure(before.text) / 2); // prettier-ignore
+      });
+    }
+  });
+
   it('over layers stand side by side, and each has a column that the pointer hits', () => {
     const scene = sceneOf(table('layer', [4, 8, 2]), 'bar', SIZE, measure);
     expect(scene.across).toBe(true);
