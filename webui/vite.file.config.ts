@@ -56,9 +56,7 @@ function oneFile(): Plugin {
       delete bundle[name]; // eslint-disable-line @typescript-eslint/no-dynamic-delete
       return textOf(file);
     };
-    const script = take('.js')
-      .replaceAll('</script', '<\\/script')
-      .replaceAll('<!--', '\\x3C!--');
+    const script = take('.js').replaceAll('</script', '<\\/script').replaceAll('<!--', '\\x3C!--');
     const styles = take('.css');
     const icon = Buffer.from(take('.svg')).toString('base64');
     const hash = createHash('sha256').update(script).digest('base64');
@@ -67,10 +65,7 @@ function oneFile(): Plugin {
       .replace(/<script type="module"[^>]*><\/script>/, '')
       .replace(/href="[^"]+\.svg"/, `href="data:image/svg+xml;base64,${icon}"`)
       .replace(/<link rel="stylesheet"[^>]*>/, () => `<style>${styles}</style>`)
-      .replace(
-        '<head>',
-        `<head>\n<meta http-equiv="Content-Security-Policy" content="${policy}">`,
-      )
+      .replace('<head>', `<head>\n<meta http-equiv="Content-Security-Policy" content="${policy}">`)
       .replace(
         '</body>',
         () =>

@@ -3,14 +3,12 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <format>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,7 +106,8 @@ std::expected<Shape, TraceError> shape_of(const PageFileOptions& options) {
   Shape shape{
       .steps = *steps, .tokens = *tokens, .layers = info->n_layers, .templates = {}, .same = {}};
   shape.first = options.first.v;
-  shape.end = options.last ? std::min(options.last->v + std::uint32_t{1}, *steps) : *steps;
+  // A last step that the session does not have is allowed.
+  shape.end = options.last && options.last->v < *steps ? options.last->v + 1 : *steps;
   // Ends before a damaged step, as the answers do.
   (void)reader->for_each_step_row(StepId{0}, *steps, [&](const SessionReader::StepRow& row) {
     const std::uint32_t step = row.head.id.v;

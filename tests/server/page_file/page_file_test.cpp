@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,9 @@ TEST_F(PageFile, HoldsTheDetailsOfTheStepsInRange) {
   ASSERT_EQ(ops.size(), 3U);
   EXPECT_TRUE(ops.front().contains("/steps/3/")) << ops.front();
   EXPECT_TRUE(ops.back().contains("/steps/5/")) << ops.back();
+  options_.last = StepId{std::numeric_limits<std::uint32_t>::max()};
+  ASSERT_TRUE(write().has_value());
+  EXPECT_EQ(keys(read(), "/ops").size(), kSteps - 3);
 }
 
 TEST_F(PageFile, LeavesOutDetailsWhereItWouldBeTooLarge) {
