@@ -1,4 +1,4 @@
-/* global Buffer, process, fetch, setTimeout */
+/* global Buffer, document, process, fetch, setTimeout */
 // Writes pictures of the views of the page, with the model that tt-server brings along:
 //
 //   node screenshots.mjs [FOLDER [THEME | SIZE | VIEW]...]      TT_SERVER: the tt-server program
@@ -18,7 +18,8 @@ const themes = rest.filter((one) => ['dark', 'light'].includes(one));
 const sizes = rest.filter((one) => /^\d+x\d+$/.test(one));
 const views = rest.filter((one) => !themes.includes(one) && !sizes.includes(one));
 
-// Name -> the hash after the session (null: no session is open), and what is done before the picture.
+// Name -> the hash after the session (null: no session is open), and what is done before and after the
+// picture.
 const VIEWS = {
   page: ['step=40&sel=o:64&l=3'],
   tensors: ['full=map&p.map=y:tensor,v:bytes'],
@@ -40,6 +41,7 @@ const VIEWS = {
   roofline: ['full=analytics&p.analytics=page:roofline&ph=g'],
   reuse: ['full=analytics&p.analytics=page:reuse'],
   attention: ['full=analytics&p.analytics=page:attention'],
+  lens: ['full=analytics&p.analytics=page:lens'],
   checks: ['full=analytics&p.analytics=page:checks'],
   phases: ['full=compare&p.compare=of:phases,value:bytes,by:component'],
   layers: ['full=compare&p.compare=of:layers,a:0,b:3,by:tensor'],
@@ -51,6 +53,8 @@ const VIEWS = {
     'full=weights&p.weights=t:blk.3.ffn_down.weight,show:picture',
     (page) => pointAt(page, 0.4, 0.5),
   ],
+  tensor: ['full=weights&p.weights=t:blk.3.ffn_down.weight,show:histogram'],
+  debugger: ['tab=debug,graph', (page) => stopInRun(page), (page) => cancelRun(page)],
   start: [null],
   watch: ['step=40', (page) => page.keyboard.press('r')],
   'graph-layout': ['step=40&sel=o:64&l=3', (page) => page.keyboard.press('g')],
@@ -58,9 +62,31 @@ const VIEWS = {
 };
 const OF_README = ['page', 'memory', 'playback'];
 
+// The budget panel polls, so the network is never idle.
+const isLoaded = async (page) => {
+  await page.waitForTimeout(1000);
+  await page.waitForFunction(
+    () =>
+      ![...document.querySelectorAll('.empty progress, .graph:not([data-drawn])')].some((one) => one.checkVisibility()),
+  ); // prettier-ignore
+  await page.waitForTimeout(1000);
+};
 const pointAt = async (page, x, y) => {
   const box = await page.locator('.plane-input').boundingBox();
   await page.mouse.move(box.x + x * box.width, box.y + y * box.height);
+};
+const stopInRun = async (page) => {
+  await page.getByRole('textbox', { name: 'New breakpoint' }).fill('ffn_out layer 3 step 2-');
+  await page.keyboard.press('Enter');
+  await page.getByRole('radio', { name: 'Text' }).check();
+  await page.getByRole('textbox', { name: 'Prompt' }).fill('What is the KV cache?');
+  await page.keyboard.press('Control+Enter');
+  await page.locator('.debug-bar[data-running=false]').waitFor({ timeout: 60_000 });
+  await page.waitForTimeout(1500);
+};
+const cancelRun = async (page) => {
+  await page.locator('.debug-bar').getByRole('button', { name: 'Cancel' }).click();
+  await page.locator('.debug-bar').waitFor({ state: 'detached' });
 };
 const play = async (page) => {
   await page.getByRole('button', { name: 'Play', exact: true }).click();
@@ -87,17 +113,17 @@ try {
   await mkdir(folder, { recursive: true });
   for (const size of sizes.length > 0 ? sizes : ['1440x900'])
     for (const theme of themes.length > 0 ? themes : ['light'])
-      for (const [name, [hash, prepare]] of Object.entries(VIEWS)) {
+      for (const [name, [hash, prepare, finish]] of Object.entries(VIEWS)) {
         if (rest.length === 0 && !OF_README.includes(name)) continue;
         if (views.length > 0 && !views.includes(name)) continue;
         const [width, height] = size.split('x').map(Number);
         const page = await browser.newPage({ viewport: { width, height }, colorScheme: theme });
+        page.setDefaultTimeout(120_000);
         await page.goto(hash === null ? url : `${url}/#1&session=${session}&${hash}`);
-        // The budget panel polls, so the network is never idle.
         await page.locator('.status').waitFor();
-        await page.waitForTimeout(2000);
+        await isLoaded(page);
         await prepare?.(page);
-        await page.waitForTimeout(500);
+        await isLoaded(page);
         if (rest.length === 0) await page.screenshot({ path: join(folder, `${name}.png`) });
         else {
           const devtools = await page.context().newCDPSession(page);
@@ -106,6 +132,7 @@ try {
           const file = join(folder, `${name}-${theme}-${size}.webp`);
           await writeFile(file, Buffer.from(picture, 'base64'));
         }
+        await finish?.(page);
         await page.close();
       }
 } finally {
@@ -131,7 +158,7 @@ async function record(url) {
     messages,
     max_tokens: 128,
     temperature: 0,
-    capture: ['attention'],
+    capture: ['attention', 'lens', 'l_out|ffn_inp|embd'],
   });
   while (['queued', 'running'].includes((await call(`/generate/${id}`)).state)) await sleep(200);
   return id;
