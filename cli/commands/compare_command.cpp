@@ -111,7 +111,8 @@ void print_totals(const Comparison& comparison) {
   row("accesses", left.accesses(), right.accesses(), count_text);
   row("bytes read", left.bytes_read, right.bytes_read, format_bytes);
   row("bytes written", left.bytes_written, right.bytes_written, format_bytes);
-  row("time in ops, median", left.time_ns, right.time_ns, format_duration);
+  if (left.time_ns > 0 && right.time_ns > 0)
+    row("time in ops, median", left.time_ns, right.time_ns, format_duration);
   static constexpr std::pair<const char*, Ns Spread::*> kQuantiles[] = {
       {"median", &Spread::median}, {"p5", &Spread::p5}, {"p95", &Spread::p95}};
   for (const auto& [phase, times] : comparison.step_times) {
@@ -123,6 +124,9 @@ void print_totals(const Comparison& comparison) {
   }
   table.print();
 }
+
+// "-": no step of the phase has a time of the model, such as the first prompt, which was learned.
+std::string time_text(double ns) { return ns > 0 ? format_duration(ns) : "-"; }
 
 void print_tokens(const TokenAlignment& tokens) {
   print_line("\n{} on the left, {} on the right, {}", counted(tokens.left, "token"), tokens.right,
@@ -158,12 +162,13 @@ void print_rows(const Comparison& comparison, Axis by, std::size_t limit) {
     const auto cell = [](const auto& side, const std::string& text) {
       return side ? text : std::string("-");
     };
-    table.add({row.name, cell(row.left, count_text(a.accesses())),
-               cell(row.right, count_text(b.accesses())), cell(row.left, format_bytes(a.bytes())),
-               cell(row.right, format_bytes(b.bytes())), ratio(a.bytes(), b.bytes()),
-               cell(row.left, format_duration(a.time_ns)),
-               cell(row.right, format_duration(b.time_ns)),
-               difference(a.time_ns, b.time_ns, format_duration), ratio(a.time_ns, b.time_ns)});
+    table.add(
+        {row.name, cell(row.left, count_text(a.accesses())),
+         cell(row.right, count_text(b.accesses())), cell(row.left, format_bytes(a.bytes())),
+         cell(row.right, format_bytes(b.bytes())), ratio(a.bytes(), b.bytes()),
+         cell(row.left, time_text(a.time_ns)), cell(row.right, time_text(b.time_ns)),
+         a.time_ns > 0 || b.time_ns > 0 ? difference(a.time_ns, b.time_ns, format_duration) : "",
+         ratio(a.time_ns, b.time_ns)});
   }
   table.print();
   if (rows.size() > limit) print_line("... {} more (use --limit N)", rows.size() - limit);

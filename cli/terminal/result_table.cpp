@@ -1,5 +1,6 @@
 #include "cli/terminal/result_table.h"
 
+#include <algorithm>
 #include <format>
 #include <optional>
 #include <string>
