@@ -99,18 +99,42 @@ function subject(target: string, without: readonly string[]): string {
   return `${path}?${query.toString()}`;
 }
 
+type SizeOf = (query: URLSearchParams) => number;
+
+// By answers and path: for each subject, the key of the held answer that has most.
+const known = new WeakMap<Answers, Map<string, ReadonlyMap<string, string>>>();
+
+function keysBySubject(
+  path: string,
+  answers: Answers,
+  without: readonly string[],
+  sizeOf: SizeOf,
+): ReadonlyMap<string, string> {
+  const byPath = known.get(answers) ?? new Map<string, ReadonlyMap<string, string>>();
+  known.set(answers, byPath);
+  const before = byPath.get(path);
+  if (before) return before;
+  const sizeOfKey = (key: string): number => sizeOf(split(key).query);
+  const keys = new Map<string, string>();
+  for (const key of answers.keys) {
+    if (!key.startsWith(`GET ${path}?`)) continue;
+    const of = subject(key.slice('GET '.length), without);
+    const other = keys.get(of);
+    if (other === undefined || sizeOfKey(key) > sizeOfKey(other)) keys.set(of, key);
+  }
+  byPath.set(path, keys);
+  return keys;
+}
+
 // The held answer with the same subject that has most; null: none.
 function held(
   target: string,
   answers: Answers,
   without: readonly string[],
-  sizeOf: (query: URLSearchParams) => number,
+  sizeOf: SizeOf,
 ): Promise<Response> | null {
-  const { path } = split(target);
-  const wanted = subject(target, without);
-  const [best] = answers.keys
-    .filter((key) => key.startsWith(`GET ${path}?`) && subject(key.slice(4), without) === wanted)
-    .sort((a, b) => sizeOf(split(b).query) - sizeOf(split(a).query));
+  const keys = keysBySubject(split(target).path, answers, without, sizeOf);
+  const best = keys.get(subject(target, without));
   return best === undefined ? null : answers.get(best);
 }
 
