@@ -117,7 +117,7 @@ class ValueCursor final : public ChunkCursor<ValueRow> {
                       .step = values_->step,
                       .named = graph_.get(),
                       .output = &output,
-                      .summary = summary_of(output.values)});
+                      .summary = summary_of(output)});
     return true;
   }
 

@@ -1,9 +1,11 @@
 #include "analysis/tables/value_summary.h"
+#include "tracer/format/model/captured_kinds.h"
 #include "tracer/format/model/lens_values.h"
 
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <vector>
 
 namespace tt {
 
@@ -36,9 +38,24 @@ ValueSummary summary_of(std::span<const float> values) {
   return summary;
 }
 
+ValueSummary summary_of(const OutputValues& values) {
+  if (!is_top(values.of)) return summary_of(std::span(values.values));
+  const std::size_t count = values.ne[0];
+  std::vector<float> largest;
+  std::span<const float> rest = values.values;
+  for (; count > 0 && rest.size() >= 2 * count; rest = rest.subspan(2 * count))
+    largest.append_range(rest.subspan(count, count));
+  return summary_of(std::span<const float>(largest));
+}
+
 std::string value_name(const GraphTemplate& graph, const OutputValues& values) {
   const Op& op = graph.op(values.op);
-  if (values.of == ValuesOf::Output) return graph.tensor(graph.node(op.last()).output).name;
+  if (values.of == ValuesOf::Output || is_source(values.of) || is_top(values.of)) {
+    std::string name = graph.tensor(graph.node(op.last()).output).name;
+    if (is_source(values.of)) name += std::format(".src{}", source_of(values.of));
+    if (is_top(values.of)) name += ".top";
+    return name;
+  }
   const char* const what = values.of == kLensValues ? "lens" : "attention";
   return op.layer == kNoLayer ? what : std::format("{}-{}", what, op.layer.v);
 }

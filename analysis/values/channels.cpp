@@ -10,6 +10,7 @@
 #include "analysis/fields/page_fields.h"
 #include "analysis/tables/value_summary.h"
 #include "analysis/values/walk_values.h"
+#include "tracer/format/model/captured_kinds.h"
 
 namespace tt {
 
@@ -147,7 +148,8 @@ std::expected<Page<OutputChannels>, TraceError> output_channels(const SessionRea
   const auto walked = walk_values(
       reader, keep_going, [&](const GraphTemplate& graph, const Step&, const StepValues& of) {
         for (const OutputValues& values : of.outputs) {
-          if (values.of != ValuesOf::Output) continue;
+          if (is_top(values.of) || (values.of != ValuesOf::Output && !is_source(values.of)))
+            continue;
           const LayerId layer = graph.op(values.op).layer;
           std::string name = value_name(graph, values);
           if ((query.layer && *query.layer != layer) ||

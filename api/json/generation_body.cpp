@@ -388,7 +388,8 @@ constexpr std::array kFields = {
           }},
     Field{"capture",
           [](const Json& v, GenerationBody& b) {
-            return take_texts(v, b.request.capture, kMaxCaptures, "PATTERN[@L..][@T..][@S..]");
+            return take_texts(v, b.request.capture, kMaxCaptures,
+                              "PATTERN[@L..][@T..][@S..][@I..][@RN][@KN][@F16]");
           }},
     Field{"capture_bytes",
           [](const Json& v, GenerationBody& b) {

@@ -340,16 +340,17 @@ RunVerb add_record_command(CLI::App& command) {
           "--capture", [&request](const std::string& text) { request.capture.push_back(text); },
           "Record the values of op outputs: a regular expression for their names, then which "
           "layers, tokens and steps, from 0 (default: all), such as l_out@L0-3, "
-          "'ffn_out|attn_out@L2@S1-' or result_output@T5; `attention`: the attention weights, also "
-          "with flash attention; `lens`: what the model would say after each layer; may be "
-          "repeated. A step has all its tokens, also with @T")
+          "'ffn_out|attn_out@L2@S1-' or result_output@T5; @I..: these inputs of the ops instead, "
+          "@RN: only the last N rows, @KN: only the N largest values of each row, @F16: as f16; "
+          "`attention`: the attention weights, also with flash attention; `lens`: what the model "
+          "would say after each layer; may be repeated. A step has all its tokens, also with @T")
       ->trigger_on_parse()
       ->check(utf8_text())
-      ->type_name("PATTERN[@L..][@T..][@S..]");
+      ->type_name("PATTERN[@L..][@T..][@S..][@I..][@RN][@KN][@F16]");
   command
       .add_option("--capture-bytes", request.capture_bytes,
-                  "Values of --capture to record at most, of 4 bytes each; the outputs that do not "
-                  "fit are counted")
+                  "Values of --capture to record at most, of 4 bytes each, with @F16 of 2; the "
+                  "outputs that do not fit are counted")
       ->transform(size_in_bytes())
       ->default_str("256MiB")
       ->type_name("SIZE");

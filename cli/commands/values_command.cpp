@@ -99,7 +99,7 @@ std::expected<Captured, TraceError> captured_outputs(const SessionReader& reader
              options.output
                  ? output
                  : OutputValues{.op = output.op, .of = output.of, .ne = output.ne, .values = {}},
-         .summary = summary_of(output.values)});
+         .summary = summary_of(output)});
     return {};
   };
   const auto not_captured = each_output(reader, options, keep_going, add);

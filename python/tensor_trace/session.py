@@ -183,8 +183,9 @@ class Session:
     ) -> Iterator[tuple[int, int, str, NDArray[np.float32]]]:
         """The captured outputs of ops (`tt record --capture`), in the order of execution: step, op,
         name and values, with the innermost dimension last. Attention weights are called
-        `attention-3`, what the model would say after a layer `lens-3`. `name`: only this output.
-        One step is in memory at a time.
+        `attention-3`, what the model would say after a layer `lens-3`, source 1 of an op
+        `ffn_up-3.src1`, the largest values of rows `l_out-3.top`. `name`: only this output. One
+        step is in memory at a time.
 
         >>> for step, op, name, values in session.values("l_out-1"):
         ...     print(step, name, values.shape)
@@ -198,9 +199,11 @@ class Session:
             for op, what, values in of.outputs:
                 graph = derived.graph
                 output = graph.tensors[graph.nodes[graph.ops[op].last].output].name
-                if what:
+                if what in ("attention", "lens"):
                     layer = graph.ops[op].layer
                     output = what if layer < 0 else f"{what}-{layer}"
+                elif what:
+                    output += "." + what
                 if name in (None, output):
                     yield of.step, op, output, values
 

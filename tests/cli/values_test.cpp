@@ -1,6 +1,7 @@
 // tt values and tt compare --values: what tt record --capture has stored.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -305,6 +306,37 @@ TEST_F(ValuesCommand, FirstDifferenceIsTheOpThatReadsADamagedBlock) {
       << text.out;
   EXPECT_TRUE(run_tt(folder_, "compare --values a2.ttrace b.ttrace --tolerance 1000000")
                   .out.contains("No output differs by more than the tolerance"));
+}
+
+// Inputs and forms are in the list, in SQL and in exports, under names of their own.
+TEST_F(ValuesCommand, ShowsInputsAndForms) {
+  record("a3", "'^ffn_out-@L1@S0@I1@K4' --capture '^l_out-@L1@S0@R2@F16'");
+  const json outputs = run_json(folder_, "values a3.ttrace")["outputs"];
+  ASSERT_EQ(outputs.size(), 2U);
+  EXPECT_EQ(outputs[0]["tensor_name"], "ffn_out-1.src1.top");
+  EXPECT_EQ(outputs[0]["shape"][0], 4);
+  EXPECT_EQ(outputs[0]["shape"][1], 2);
+  EXPECT_EQ(outputs[1]["tensor_name"], "l_out-1");
+  EXPECT_EQ(outputs[1]["shape"][1], 2);
+  const json top = run_json(folder_, "values a3.ttrace --op ffn_out-1.src1.top")["outputs"][0];
+  const auto values = top["values"].get<std::vector<float>>();
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_GE(std::abs(values[3 + i]), std::abs(values[4 + i]));
+  // The figures are of the values, not of their columns.
+  float largest = values[4];
+  for (std::size_t row = 0; row < values.size(); row += 8)
+    for (std::size_t i = 4; i < 8; ++i) largest = std::max(largest, values[row + i]);
+  EXPECT_EQ(top["max"].get<float>(), largest);
+  const json rows = run_json(
+      folder_,
+      "sql a3.ttrace \"SELECT tensor_name, ne0, ne1, elements, output_max FROM value ORDER BY op\"")
+      ["rows"];
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0][0], "ffn_out-1.src1.top");
+  EXPECT_EQ(json::parse(rows[0][3].get<std::string>()).get<std::vector<float>>(), values);
+  EXPECT_EQ(rows[0][4].get<float>(), largest);
+  ASSERT_EQ(run_tt(folder_, "values a3.ttrace --safetensors a3.safetensors").code, 0);
+  EXPECT_TRUE(contents(folder_ / "a3.safetensors").contains("ffn_out-1.src1.top"));
+  EXPECT_EQ(run_tt(folder_, "parse a3.ttrace --validate").code, 0);
 }
 
 }  // namespace

@@ -125,6 +125,7 @@ class SessionTest(unittest.TestCase):
 
     def test_captured_values_are_those_of_tt_values(self) -> None:
         rules = (".*@S0-1", "attention@S1", "lens@S1")
+        rules += ("ffn_out@S2@I1", "l_out@S2@K3", "ffn_inp@S2@F16")
         path = sessions.session(
             "small", *(word for rule in rules for word in ("--capture", rule)), tokens=3
         )
@@ -141,6 +142,12 @@ class SessionTest(unittest.TestCase):
             (of,) = session.values("attention-0")
             self.assertEqual(of[0], 1)
             self.assertAlmostEqual(float(of[3].sum()), of[3].shape[0], places=4)  # 1 per head
+            (of,) = session.values("ffn_out-0.src1")
+            self.assertEqual(of[0], 2)
+            (of,) = session.values("l_out-0.top")
+            self.assertEqual(of[3].shape[-2:], (2, 3))
+            (of,) = session.values("ffn_inp-0", range(2, 3))
+            np.testing.assert_array_equal(of[3], of[3].astype(np.float16).astype(np.float32))
             (_, _, _, values), *_ = session.values("l_out-0", range(0, 1))
             npy = sessions.folder() / "l_out.npy"
             chosen = ("--op", "l_out-0", "--step", 0)

@@ -51,14 +51,8 @@ std::array<std::uint64_t, 4> shape_of(const ggml_tensor& tensor) {
 
 std::string unreadable_reason(const ggml_tensor& tensor) {
   if (!has_readable_rows(tensor)) return "its rows are not stored one element after the other";
-  ggml_backend_buffer_t buffer =
-      tensor.view_src == nullptr ? tensor.buffer : tensor.view_src->buffer;
-  if (buffer == nullptr || tensor.data == nullptr) return "it has no memory";
-  ggml_backend_dev_t device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(buffer));
-  // Another layout than ggml's: such a buffer has no function to read.
-  const bool is_repacked = !ggml_backend_buffer_is_host(buffer) && device != nullptr &&
-                           ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
-  return is_repacked ? "it is repacked for the processor (use --no-repack)" : "";
+  if (!has_memory(tensor)) return "it has no memory";
+  return is_repacked(tensor) ? "it is repacked for the processor (use --no-repack)" : "";
 }
 
 std::expected<TensorValues, std::string> read_values(const ggml_tensor& tensor,

@@ -1,5 +1,4 @@
 #include "tracer/probe/probe.h"
-#include "tracer/format/model/lens_values.h"
 
 #include <llama.h>
 
@@ -148,15 +147,15 @@ bool Probe::node_listed(const ggml_tensor* tensor) {
   if (mode_ == Mode::Matching) {
     if (instance_ != nullptr && index < instance_->node_count() &&
         instance_->matches(index, tensor)) {
-      return list_known(index);
+      return list_known(index, tensor);
     }
-    if (find_instance(index, tensor)) return list_known(index);
+    if (find_instance(index, tensor)) return list_known(index, tensor);
     leave_known(index, tensor);
   }
   return mode_ == Mode::Following ? list_following(tensor) : list_learning(tensor);
 }
 
-bool Probe::list_known(std::uint32_t index) {
+bool Probe::list_known(std::uint32_t index, const ggml_tensor* tensor) {
   if (index + 1 == instance_->node_count()) {
     if (!instance_->leaves_match()) {
       const ggml_tensor* last = instance_->node(index);
@@ -171,7 +170,20 @@ bool Probe::list_known(std::uint32_t index) {
       buffer_->ops_done.load(std::memory_order_relaxed) == 0) {
     buffer_->first_op_ns.store(now(), std::memory_order_release);
   }
+  if (mode_options_.capture != nullptr) take_sources_known(index, *tensor);
   return split;
+}
+
+// The ops before the listed node have run: the graph was split there (prepare_values).
+void Probe::take_sources_known(std::uint32_t index, const ggml_tensor& tensor) {
+  const GraphTemplate& graph = instance_->graph()->graph;
+  for (; next_with_sources_ < ops_with_sources_.size(); ++next_with_sources_) {
+    const OpId op{ops_with_sources_[next_with_sources_]};
+    if (graph.op(op).first.v > index) return;
+    if (graph.op(op).first.v < index) continue;  // taken as an op of the graph matched before
+    mode_options_.capture->take_sources(
+        op, graph.tensor(graph.node(graph.op(op).last()).output).name, tensor, buffer_->values);
+  }
 }
 
 bool Probe::tick() {
@@ -412,15 +424,20 @@ bool Probe::list_learning(const ggml_tensor* tensor) {
   const std::uint32_t norm = std::exchange(pending_norm_, kNone);
   const bool fused = norm != kNone && norm + 1 == index && does_work(*tensor) &&
                      fuses_with(*nodes_[norm], *tensor);
-  if (norm != kNone && !fused) spans_.push_back({.first = norm, .nodes = 1});
+  if (norm != kNone && !fused) {
+    spans_.push_back({.first = norm, .nodes = 1});
+    take_sources_learning(*nodes_[norm]);
+  }
   if (!does_work(*tensor)) return false;
   if (OpObserver* const observer = mode_options_.observer; observer != nullptr) {
     spans_.push_back({.first = index, .nodes = 1});
     observe([&] { observer->before_op(last_op(), *tensor); });
+    take_sources_learning(*tensor);
     return true;
   }
   if (fused) {
     spans_.push_back({.first = norm, .nodes = 2});
+    take_sources_learning(*tensor);
     return true;
   }
   if (tensor->op == GGML_OP_RMS_NORM) {
@@ -428,7 +445,23 @@ bool Probe::list_learning(const ggml_tensor* tensor) {
     return false;
   }
   spans_.push_back({.first = index, .nodes = 1});
+  take_sources_learning(*tensor);
   return true;
+}
+
+// Of the last predicted op, which has not run. `output`: of its last node. Nothing that writes may
+// have been listed before it since the last range ran, or its sources are not complete yet.
+void Probe::take_sources_learning(const ggml_tensor& output) {
+  ValueCapture* const capture = mode_options_.capture.get();
+  if (capture == nullptr || !capture->wants_sources(output.name)) return;
+  const std::uint32_t first = spans_.back().first;
+  bool complete = true;
+  for (std::uint32_t i = range_first_node_; complete && i < first; ++i)
+    complete = !does_work(*nodes_[i]);
+  if (complete)
+    capture->take_sources(last_op(), output.name, *nodes_[first], buffer_->values);
+  else
+    capture->miss_sources(output.name, *nodes_[first], buffer_->values);
 }
 
 // The time that the observer takes is that of no op.
@@ -492,8 +525,7 @@ void Probe::learn_range(std::int64_t now_ns) {
       if (intact)
         take_values(op, of, wanted);
       else
-        buffer_->values.not_captured +=
-            std::uint64_t{wanted.values} + wanted.attention + wanted.lens;
+        buffer_->values.not_captured += wanted.captured();
     }
   }
   range_first_span_ = static_cast<std::uint32_t>(spans_.size());
@@ -587,14 +619,15 @@ void Probe::keep_observed(std::unique_ptr<GraphInstance> learned) {
 Probe::Wanted Probe::wanted_of(std::string_view operation, const std::string& name,
                                const std::string& second) const {
   const auto& [exact, stats_filter, capture, observer, epoch] = mode_options_;
-  return {.stats = stats_filter != nullptr && stats_filter->matches_name(name),
-          .values = capture != nullptr && capture->wants(name),
+  return {.values = capture == nullptr ? nullptr : capture->wants(name),
+          .stats = stats_filter != nullptr && stats_filter->matches_name(name),
           .attention = capture != nullptr && capture->wants_attention(operation, name, second),
           .lens = capture != nullptr && capture->wants_lens(name)};
 }
 
 // Matches names once per graph, pattern and set of rules, not in every step.
 void Probe::prepare_values() {
+  next_with_sources_ = 0;
   if (!takes_values()) return;
   const ValueCapture* capture = mode_options_.capture.get();
   const bool same_rules = wanted_capture_.get() == capture &&
@@ -607,6 +640,7 @@ void Probe::prepare_values() {
   wanted_capture_ = mode_options_.capture;
   if (capture != nullptr) wanted_rules_ = capture->active();
   wanted_.assign(instance_->node_count(), {});
+  ops_with_sources_.clear();
   // Uses the template's names, because nodes not yet listed may belong to another graph.
   const GraphTemplate& graph = instance_->graph()->graph;
   for (const Op& op : graph.ops) {
@@ -615,6 +649,12 @@ void Probe::prepare_values() {
     const bool has_second = node.src.size() > 1 && node.src[1] != kNoTensor;
     wanted_[op.last().v] = wanted_of(node.op, graph.tensor(node.output).name,
                                      has_second ? graph.tensor(node.src[1]).name : "");
+  }
+  for (std::uint32_t op = 0; capture != nullptr && op < graph.ops.size(); ++op) {
+    if (!capture->wants_sources(graph.tensor(graph.node(graph.ops[op].last()).output).name))
+      continue;
+    ops_with_sources_.push_back(op);
+    if (op > 0) wanted_[graph.ops[op - 1].last().v].next_sources = true;
   }
   hidden_outputs_ = hidden_outputs(graph);
 }
@@ -632,9 +672,9 @@ std::uint64_t Probe::hidden_outputs(const GraphTemplate& graph) const {
 
 void Probe::take_values(std::uint32_t op, const ggml_tensor& output, Wanted wanted) {
   ValueCapture* const capture = mode_options_.capture.get();
-  if (wanted.values) capture->take(OpId{op}, ValuesOf::Output, output, buffer_->values);
-  if (wanted.attention) capture->take(OpId{op}, ValuesOf::Attention, output, buffer_->values);
-  if (wanted.lens) capture->take(OpId{op}, kLensValues, output, buffer_->values);
+  if (wanted.values != nullptr) capture->take(OpId{op}, *wanted.values, output, buffer_->values);
+  if (wanted.attention) capture->take_attention(OpId{op}, output, buffer_->values);
+  if (wanted.lens) capture->take_lens(OpId{op}, output);
   if (!wanted.stats || buffer_->stats.size() == buffer_->stats.capacity()) return;
   if (auto stats = value_stats(output, stats_scratch_)) {
     stats->op = OpId{op};

@@ -86,10 +86,13 @@ class Probe {
 
  private:
   enum class Mode : std::uint8_t { Idle, Matching, Following, Learning };
-  // What is read of the output of an op's last node when the op has run.
+  // What is read of an op, at its last node, when it has run.
   struct Wanted {
-    bool stats = false, values = false, attention = false, lens = false;
-    bool any() const { return stats || values || attention || lens; }
+    const CaptureForm* values = nullptr;  // the output, in this form
+    bool stats = false, attention = false, lens = false;
+    bool next_sources = false;  // the sources of the next op, which are complete then
+    bool any() const { return values != nullptr || stats || attention || lens || next_sources; }
+    std::uint64_t captured() const { return std::uint64_t{values != nullptr} + attention + lens; }
   };
   // `second`: the name of the second source; empty: there is none.
   Wanted wanted_of(std::string_view operation, const std::string& name,
@@ -101,7 +104,7 @@ class Probe {
   bool node_computed(ggml_tensor* tensor);
   bool tick();
 
-  bool list_known(std::uint32_t index);
+  bool list_known(std::uint32_t index, const ggml_tensor* tensor);
   bool find_instance(std::uint32_t index, const ggml_tensor* tensor);
   void leave_known(std::uint32_t matched, const ggml_tensor* next);
   void take_listed(std::uint32_t matched);
@@ -126,6 +129,8 @@ class Probe {
   }
   void prepare_values();
   std::uint64_t hidden_outputs(const GraphTemplate& graph) const;
+  void take_sources_known(std::uint32_t index, const ggml_tensor& tensor);
+  void take_sources_learning(const ggml_tensor& output);
   void take_values(std::uint32_t op, const ggml_tensor& output, Wanted wanted);
   void end_op(std::uint32_t op, std::int64_t ns);
   OpId last_op() const { return OpId{static_cast<std::uint32_t>(spans_.size() - 1)}; }
@@ -179,7 +184,9 @@ class Probe {
   std::shared_ptr<const ValueCapture> wanted_capture_;
   std::vector<bool> wanted_rules_;  // of wanted_capture_
   std::vector<Wanted> wanted_;
-  std::uint64_t hidden_outputs_ = 0;  // of instance_
+  std::vector<std::uint32_t> ops_with_sources_;  // whose sources are wanted, in order
+  std::size_t next_with_sources_ = 0;            // into ops_with_sources_
+  std::uint64_t hidden_outputs_ = 0;             // of instance_
   std::vector<std::byte> stats_scratch_;
 };
 

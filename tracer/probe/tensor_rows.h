@@ -19,6 +19,24 @@ inline bool has_readable_rows(const ggml_tensor& tensor) {
   return converts && tensor.nb[0] == ggml_type_size(tensor.type);
 }
 
+inline ggml_backend_buffer_t memory_of(const ggml_tensor& tensor) {
+  return tensor.view_src == nullptr ? tensor.buffer : tensor.view_src->buffer;
+}
+
+// Whether it is in memory.
+inline bool has_memory(const ggml_tensor& tensor) {
+  return memory_of(tensor) != nullptr && tensor.data != nullptr;
+}
+
+// Whether a tensor with memory is in another layout than ggml's (a weight that was repacked for the
+// processor): such a buffer has no function to read.
+inline bool is_repacked(const ggml_tensor& tensor) {
+  ggml_backend_buffer_t buffer = memory_of(tensor);
+  ggml_backend_dev_t device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(buffer));
+  return !ggml_backend_buffer_is_host(buffer) && device != nullptr &&
+         ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
+}
+
 // Calls `row(std::span<const float>)` for every row of a tensor with readable rows, in order.
 // `scratch` is reused between calls.
 template <class Row>

@@ -191,12 +191,14 @@ class BlobReader:
             raise DamagedSession("too many slot values")
         return self.array(count)
 
-    def array(self, count: int) -> NDArray[np.float32]:
-        """`count` numbers of 4 bytes."""
-        if 4 * count > self.remaining():
+    def array(self, count: int, half: bool = False) -> NDArray[np.float32]:
+        """`count` numbers of 4 bytes; `half`: of 2 bytes."""
+        size = count * (2 if half else 4)
+        if size > self.remaining():
             raise DamagedSession("a blob ends too early")
-        self._at += 4 * count
-        return np.frombuffer(self._blob, "<f4", count, self._at - 4 * count)
+        self._at += size
+        values = np.frombuffer(self._blob, "<f2" if half else "<f4", count, self._at - size)
+        return values.astype(np.float32) if half else values
 
     def integers(self, most: int) -> NDArray[np.int64]:
         """A `list`: differences, one by one or in runs."""

@@ -135,8 +135,9 @@ class Residency:
 
 @dataclass(slots=True)
 class StepValues:
-    """Captured outputs: op, what is captured of it ("": its output, "attention", "lens") and values,
-    in the shape of numpy (the innermost dimension last)."""
+    """Captured outputs: op, what is captured of it ("": its output, "attention", "lens", "src0": its
+    first source; "top", "src0.top": the largest values of each row) and values, in the shape of numpy
+    (the innermost dimension last)."""
 
     step: int
     not_captured: int
@@ -398,7 +399,11 @@ def _read_faults(blob: BlobReader, begin_ns: int) -> tuple[Integers, NDArray[np.
     return at, np.cumsum(differences, dtype=np.uint64)
 
 
-_VALUES_OF = ("", "attention", "lens")
+# What of an op is captured, by its number in the file.
+_VALUES_OF = {0: "", 1: "attention", 2: "lens", 16: "top"}
+for _source in range(10):
+    _VALUES_OF |= {3 + _source: f"src{_source}", 19 + _source: f"src{_source}.top"}
+_HALF = 1 << 40  # stored as f16
 
 
 def _read_values(packed: bytes) -> list[tuple[int, str, NDArray[np.float32]]]:
@@ -407,8 +412,8 @@ def _read_values(packed: bytes) -> list[tuple[int, str, NDArray[np.float32]]]:
     outputs, left, last = [], MAX_CAPTURED_VALUES, (-1, 0)
     for _ in range(blob.count(5)):
         key, *ne = (blob.varint() for _ in range(5))
-        of, op = divmod(key, 1 << 32)
-        if of >= len(_VALUES_OF):
+        of, op = divmod(key & ~_HALF, 1 << 32)
+        if of not in _VALUES_OF:
             raise DamagedSession("an unknown kind of values")
         if (op, of) <= last:
             raise DamagedSession("ops that are not in order")
@@ -418,7 +423,8 @@ def _read_values(packed: bytes) -> list[tuple[int, str, NDArray[np.float32]]]:
         left -= elements
         while len(ne) > 1 and ne[-1] == 1:
             ne.pop()
-        outputs.append((op, _VALUES_OF[of], blob.array(elements).reshape(ne[::-1])))
+        values = blob.array(elements, half=bool(key & _HALF))
+        outputs.append((op, _VALUES_OF[of], values.reshape(ne[::-1])))
     blob.expect_end()
     return outputs
 

@@ -1,19 +1,23 @@
 // Captured values, compared with what llama.cpp's own llama-eval-callback prints for the same file,
 // and what of a request is captured.
+#include <ggml.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <format>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/support/models/eval_callback.h"
 #include "tests/support/models/traced_model.h"
+#include "tracer/format/model/captured_kinds.h"
 #include "tracer/probe/value_capture.h"
 #include "tracer/request/request_bounds.h"
 
@@ -140,6 +144,52 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CapturedValues,
                            return name;
                          });
 
+// What an op reads is what another op has put out before, also if the op writes its output to the
+// same memory. Everything else that it reads (weights, caches, inputs) is no output of an op.
+TEST_P(CapturedValues, SourcesAreTheOutputsThatEvalCallbackPrints) {
+  const auto model = generated_model({.shape = GetParam()});
+  TracedModel traced(model);
+  const std::string text = "the old sea and the wind";
+  const EvalCallbackRun theirs = run_eval_callback(model, text, TracedModel::small_context());
+  GenerationRequest request =
+      capturing(text_request(text, 1), {"_moe_|norm|attn|ffn|_out|kq|cur@L0-1@I0-"});
+  const auto learned = traced.run(request), known = traced.run(request);
+  request.exact_timing = true;
+  const auto exact = traced.run(request);
+  std::vector<std::size_t> compared;
+  for (const TracedModel::Run* run : {&learned, &known, &exact}) {
+    const auto values = values_of(*run);
+    ASSERT_EQ(values.size(), 1U) << run->result.error;
+    const auto graph = graph_of(run->reader(), run->steps().front());
+    std::map<TensorId, std::uint32_t> writers;  // by the output
+    std::size_t count = 0;
+    for (std::uint32_t node = 0; node < graph->nodes.size(); ++node)
+      writers[graph->node(NodeId{node}).output] = node;
+    for (const OutputValues& source : values[0].outputs) {
+      ASSERT_TRUE(is_source(source.of));
+      const Node& first = graph->node(graph->op(source.op).first);
+      const TensorId tensor = first.src.at(source_of(source.of));
+      SCOPED_TRACE(std::format("op {}, {} of {}", source.op.v, graph->tensor(tensor).name,
+                               name_of(*graph, source.op)));
+      ASSERT_TRUE(
+          std::ranges::equal(source.ne, graph->tensor(tensor).ne, std::equal_to<std::int64_t>()));
+      const auto writer = writers.find(tensor);
+      // A view of a cache is printed before other ops write to the cache.
+      if (writer == writers.end() || graph->tensor(graph->root(tensor)).kind == TensorKind::Kv)
+        continue;
+      expect_equal(source, theirs.values.at(writer->second));
+      if (::testing::Test::HasFailure()) return;
+      ++count;
+    }
+    compared.push_back(count);
+    EXPECT_TRUE(check_session(run->file).value().empty());
+  }
+  EXPECT_GE(compared[0], 6U) << "mamba has the fewest";
+  // A graph that is learned is not split between a norm and its weight.
+  EXPECT_EQ(compared[1], compared[2]);
+  EXPECT_GE(compared[1], compared[0]);
+}
+
 // ---------------------------------------------------------------- what is captured
 
 // By step, the names of the captured outputs.
@@ -196,6 +246,63 @@ TEST(ValueCapture, ChangesNeitherTokensNorOps) {
                                       &std::pair<std::string, std::string>::first);
   ASSERT_NE(fact, captured.info.facts.end());
   EXPECT_EQ(fact->second, "l_out|ffn_out");
+}
+
+// The form changes what is stored, not what is computed.
+TEST(ValueCapture, StoresRowsLargestValuesAndHalves) {
+  TracedModel traced(generated_model({.shape = "small"}));
+  const auto first_of = [&](const std::string& rule, std::uint64_t bytes = 1U << 20) {
+    GenerationRequest request = capturing(greedy_tokens(20, 2), {rule});
+    request.capture_bytes = bytes;
+    const auto values = values_of(traced.run(request));
+    EXPECT_EQ(values.at(0).outputs.size(), 1U) << rule;
+    return values.at(0).outputs.at(0);
+  };
+  const OutputValues whole = first_of("^l_out@L2@S0");
+  const std::size_t width = whole.ne[0];
+  ASSERT_EQ(whole.ne, (std::array<std::uint64_t, 4>{width, 20, 1, 1}));
+
+  const OutputValues rows = first_of("^l_out@L2@S0@R3");
+  EXPECT_EQ(rows.of, ValuesOf::Output);
+  EXPECT_EQ(rows.ne, (std::array<std::uint64_t, 4>{width, 3, 1, 1}));
+  EXPECT_TRUE(std::ranges::equal(rows.values, std::span(whole.values).last(3 * width)));
+  EXPECT_EQ(first_of("^l_out@L2@S0@R20"), whole);
+  EXPECT_EQ(first_of("^l_out@L2@S0@R4000000000"), whole);
+
+  const OutputValues halves = first_of("^l_out@L2@S0@F16");
+  ASSERT_EQ(halves.ne, whole.ne);
+  for (std::size_t i = 0; i < whole.values.size(); ++i) {
+    const float value = whole.values[i];
+    ASSERT_NEAR(halves.values[i], value, std::abs(value) / 2048 + 0x1p-25F);
+    ASSERT_EQ(halves.values[i], ggml_fp16_to_fp32(ggml_fp32_to_fp16(halves.values[i])));
+  }
+  // Two bytes per value: both steps fit into the bytes of one and a half as f32.
+  GenerationRequest request = capturing(greedy_tokens(20, 2), {"^l_out@L2@F16"});
+  request.capture_bytes = 21 * width * 2;
+  const auto both = values_of(traced.run(request));
+  EXPECT_EQ(both.at(0).not_captured + both.at(1).not_captured, 0U);
+
+  constexpr std::size_t kTop = 5;
+  const OutputValues top = first_of("^l_out@L2@S0@K5@R2");
+  EXPECT_EQ(top.of, top_of(ValuesOf::Output));
+  ASSERT_EQ(top.ne, (std::array<std::uint64_t, 4>{kTop, 2, 2, 1}));
+  for (std::size_t row = 0; row < 2; ++row) {
+    const auto all = std::span(whole.values).subspan((18 + row) * width, width);
+    std::vector<std::size_t> columns(width);
+    for (std::size_t i = 0; i < width; ++i) columns[i] = i;
+    std::ranges::stable_sort(columns, std::ranges::greater(),
+                             [&](std::size_t i) { return std::abs(all[i]); });
+    for (std::size_t i = 0; i < kTop; ++i) {
+      EXPECT_EQ(top.values[2 * kTop * row + i], static_cast<float>(columns[i]));
+      EXPECT_EQ(top.values[2 * kTop * row + kTop + i], all[columns[i]]);
+    }
+  }
+  // The first rule decides.
+  const auto two =
+      values_of(traced.run(capturing(greedy_tokens(20, 2), {"^l_out@L2@S0@R1", "^l_out@L2-3@S0"})));
+  ASSERT_EQ(two.at(0).outputs.size(), 2U);
+  EXPECT_EQ(two[0].outputs[0].ne[1], 1U);
+  EXPECT_EQ(two[0].outputs[1].ne[1], 20U);
 }
 
 // A budget of two outputs and a half.
@@ -289,7 +396,20 @@ TEST(ValueCapture, RejectsWhatIsNotARule) {
       {"a@L 1", "not a range"},
       {"a@L+1", "not a range"},
       {"a@S4294967296", "not a range"},
-      {"a@L1@L2", "two ranges @L"},
+      {"a@L1@L2", "@L twice"},
+      {"a@I", "not a range"},
+      {"a@I-1", "not a range"},
+      {"a@R0", "not a range or a form"},
+      {"a@R1-2", "not a range or a form"},
+      {"a@R1-", "not a range or a form"},
+      {"a@K0", "not a range or a form"},
+      {"a@K1025", "at most 1024"},
+      {"a@F", "not a range or a form"},
+      {"a@F32", "not a range or a form"},
+      {"a@F16@F16", "@F twice"},
+      {"a@K4@F16", "only one of them"},
+      {"lens@K4", "lens can have @L, @T and @S only"},
+      {"attention@L0@I1", "has @I; attention can have"},
       {std::string("a@L1\0", 5), "not a range"},
   };
   for (const auto& [capture, expected] : cases)

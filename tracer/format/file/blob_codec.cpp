@@ -1,10 +1,11 @@
 #include "tracer/format/file/blob_codec.h"
-#include "tracer/format/model/lens_values.h"
+#include "tracer/format/model/captured_kinds.h"
 
 #include <zstd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -513,8 +514,50 @@ std::optional<std::size_t> elements(const OutputValues& output) {
 
 // The first number of an output in the blob.
 constexpr unsigned kValuesOfShift = 32;
+constexpr std::uint64_t kHalfBit = std::uint64_t{1} << 40;  // the values are stored as f16
 std::uint64_t key_of(const OutputValues& output) {
   return std::uint64_t{std::to_underlying(output.of)} << kValuesOfShift | output.op.v;
+}
+
+// The f16 that has exactly this value; nullopt: none.
+std::optional<std::uint16_t> exact_half(float value) {
+  constexpr std::uint32_t kLost = 0x1FFF, kInfinity = 0x7F80'0000, kLeast = 113, kLargest = 142;
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16U & 0x8000U, magnitude = bits & 0x7FFF'FFFFU;
+  const std::uint32_t exponent = magnitude >> 23U;
+  const bool is_normal = exponent >= kLeast && exponent <= kLargest;
+  if (is_normal || magnitude >= kInfinity) {
+    if ((magnitude & kLost) != 0) return std::nullopt;
+    const std::uint32_t half = is_normal ? (magnitude - ((kLeast - 1) << 23U)) >> 13U
+                                         : 0x7C00U | (magnitude >> 13U & 1023U);
+    return static_cast<std::uint16_t>(sign | half);
+  }
+  // A multiple of 2^-24, or 0.
+  const float steps = std::bit_cast<float>(magnitude) * 0x1p24F;
+  if (exponent >= kLeast || steps != std::floor(steps)) return std::nullopt;
+  return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(steps));
+}
+
+float value_of_half(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000U) << 16U, exponent = half >> 10U & 31U;
+  const std::uint32_t fraction = half & 1023U;
+  std::uint32_t magnitude = (exponent + 112U) << 23U | fraction << 13U;
+  if (exponent == 31) magnitude = 0x7F80'0000U | fraction << 13U;
+  if (exponent == 0)
+    magnitude = std::bit_cast<std::uint32_t>(static_cast<float>(fraction) * 0x1p-24F);
+  return std::bit_cast<float>(sign | magnitude);
+}
+
+// Empty: not all values are those of an f16.
+std::vector<std::uint16_t> exact_halves(std::span<const float> values) {
+  std::vector<std::uint16_t> halves;
+  for (const float value : values) {
+    const auto half = exact_half(value);
+    if (!half) return {};
+    if (halves.empty()) halves.reserve(values.size());
+    halves.push_back(*half);
+  }
+  return halves;
 }
 bool in_order(const OutputValues& before, const OutputValues& output) {
   return std::pair(before.op, before.of) < std::pair(output.op, output.of);
@@ -538,9 +581,11 @@ std::expected<Blob, DecodeError> pack_values(std::span<const OutputValues> outpu
     before = &output;
     all += output.values.size();
     if (all > kMaxCapturedValues) return invalid("more captured values than the format allows");
-    out.varint(key_of(output));
+    const std::vector<std::uint16_t> halves = exact_halves(output.values);
+    out.varint(key_of(output) | (halves.empty() ? 0 : kHalfBit));
     for (const std::uint64_t ne : output.ne) out.varint(ne);
-    out.append(std::as_bytes(std::span(output.values)));
+    out.append(halves.empty() ? std::as_bytes(std::span(output.values))
+                              : std::as_bytes(std::span(halves)));
   }
   return compress(out.bytes(), kValuesLevel, kMaxValuesBytes);
 }
@@ -556,8 +601,9 @@ std::expected<std::vector<OutputValues>, DecodeError> unpack_values(
   std::size_t left = kMaxCapturedValues;
   const OutputValues* before = nullptr;
   for (OutputValues& output : outputs) {
-    const std::uint64_t key = in.varint(), of = key >> kValuesOfShift;
-    if (of > std::to_underlying(kLensValues)) in.fail("an unknown kind of values");
+    const std::uint64_t key = in.varint(), of = (key & ~kHalfBit) >> kValuesOfShift;
+    const bool half = (key & kHalfBit) != 0;
+    if (!is_captured_kind(of)) in.fail("an unknown kind of values");
     output.op.v = static_cast<std::uint32_t>(key);
     output.of = static_cast<ValuesOf>(of);
     if (before != nullptr && !in_order(*before, output)) in.fail("ops that are not in order");
@@ -566,12 +612,18 @@ std::expected<std::vector<OutputValues>, DecodeError> unpack_values(
     const auto count = elements(output);
     if (!count || *count > left) in.fail("more captured values than the format allows");
     if (!in.ok()) break;
-    const std::size_t at = in.position();
-    in.skip(*count * sizeof(float));
+    const std::byte* const from = raw->data() + in.position();
+    in.skip(*count * (half ? sizeof(std::uint16_t) : sizeof(float)));
     if (!in.ok()) break;
     left -= *count;
     output.values.resize(*count);
-    if (*count != 0) std::memcpy(output.values.data(), raw->data() + at, *count * sizeof(float));
+    if (half) {
+      std::vector<std::uint16_t> halves(*count);
+      if (*count != 0) std::memcpy(halves.data(), from, *count * sizeof(std::uint16_t));
+      std::ranges::transform(halves, output.values.begin(), value_of_half);
+    } else if (*count != 0) {
+      std::memcpy(output.values.data(), from, *count * sizeof(float));
+    }
   }
   in.expect_end();
   if (!in.ok()) return std::unexpected(in.error());

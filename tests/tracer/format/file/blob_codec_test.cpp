@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -121,6 +122,43 @@ TEST(ValuesBlob, KeepsTheBitsOfNan) {
                         .value());
   ASSERT_TRUE(back.has_value());
   EXPECT_EQ(std::bit_cast<std::uint32_t>(back->front().values.front()), 0x7fc12345u);
+}
+
+// Arrays of f16 values take two bytes per value and keep their bits: all 65,536 of them.
+TEST(ValuesBlob, StoresValuesOfF16AsSuch) {
+  OutputValues all{.op = OpId{7}, .of = ValuesOf{16}, .ne = {65'536, 1, 1, 1}, .values = {}};
+  for (std::uint32_t half = 0; half < 65'536; ++half) {
+    const float sign = half >= 0x8000 ? -1.0F : 1.0F;
+    const auto exponent = static_cast<int>(half >> 10 & 31),
+               fraction = static_cast<int>(half & 1023);
+    float value = std::ldexp(static_cast<float>(exponent == 0 ? fraction : 1024 + fraction),
+                             std::max(exponent, 1) - 25);
+    if (exponent == 31)
+      value = std::bit_cast<float>(0x7F80'0000U | static_cast<std::uint32_t>(fraction) << 13);
+    all.values.push_back(std::copysign(value, sign));
+  }
+  const auto bits = [](const OutputValues& of) {
+    std::vector<std::uint32_t> out;
+    for (const float value : of.values) out.push_back(std::bit_cast<std::uint32_t>(value));
+    return out;
+  };
+  const Blob blob = pack_values(std::vector{all}).value();
+  EXPECT_LT(unzip(blob).size(), 2 * 65'536 + 64U);
+  const auto back = unpack_values(blob);
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(bits(back->front()), bits(all));
+  EXPECT_EQ(back->front().of, all.of);
+  // One other value, and all take four bytes: between two of them, too large, too small.
+  for (const float other : {1.0F + 0x1p-11F, 65'520.0F, 0x1p-25F, 0x1.8p-24F}) {
+    OutputValues most = all;
+    most.values[100] = other;
+    const Blob packed = pack_values(std::vector{most}).value();
+    EXPECT_GT(unzip(packed).size(), 4 * 65'536U) << other;
+    EXPECT_EQ(bits(unpack_values(packed).value().front()), bits(most)) << other;
+  }
+  // A kind that does not exist.
+  all.of = ValuesOf{17};
+  EXPECT_FALSE(unpack_values(pack_values(std::vector{all}).value()).has_value());
 }
 
 // What packing rejects is also what unpacking rejects.
