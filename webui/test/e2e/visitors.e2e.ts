@@ -50,22 +50,19 @@ it('which layer is slowest', async () => {
   await expect.poll(() => row.locator('.vgrid-cell').first().innerText()).toBe(first);
 });
 
-// The layers by the time of generated tokens, in the steps that the summary counts.
+// The layers by their median time in a generated step, in the steps that the summary counts.
 async function slowestLayers() {
   const machine = await fixture.get<Conditions>('conditions');
   const onlyClean =
     machine.verdict !== null && machine.verdict !== 'clean' && machine.steps.clean > 0;
-  const layers = await fixture.get<Breakdown>(
-    `breakdown?by=layer&sort=-time&phase=generate${onlyClean ? '&clean=true' : ''}`,
-  );
-  return { onlyClean, layers };
+  const steps = `step_times=true&phase=generate${onlyClean ? '&clean=true' : ''}`;
+  const { rows } = await fixture.get<Breakdown>(`breakdown?by=layer&sort=-time&${steps}`);
+  const all = await fixture.get<Breakdown>(`breakdown?by=all&${steps}`);
+  return { onlyClean, rows, whole: all.rows[0]?.step_ns?.median ?? 0 };
 }
 
 it('which layer is slowest, by its question: of the same steps as the summary', async () => {
-  const {
-    onlyClean,
-    layers: { rows, sums },
-  } = await slowestLayers();
+  const { onlyClean, rows, whole } = await slowestLayers();
   await click(fixture.page.getByRole('button', { name: 'Questions' }));
   await click(fixture.page.getByRole('button', { name: 'Which layer is slowest?' }));
   const grid = fixture.page.getByRole('grid', { name: 'Totals by layer' });
@@ -74,7 +71,7 @@ it('which layer is slowest, by its question: of the same steps as the summary', 
   expect(await fixture.filter.inputValue()).toBe(onlyClean ? 'verdict:clean' : '');
   expect(fixture.hash.get('ph')).toBe('g');
   const layer = rows.find(({ name }) => /^\d+$/.test(name));
-  const share = (100 * (layer?.generate.time_ns ?? 0)) / sums.generate.time_ns;
+  const share = (100 * (layer?.step_ns?.median ?? 0)) / whole;
   await sentence(
     new RegExp(`layers? ${layer?.name ?? ''} .*${String(Number(share.toPrecision(3)))} %`, 'i'),
   ).waitFor();
@@ -313,7 +310,7 @@ it('is answered by the search, which also explains terms', async () => {
   await page.keyboard.press('Control+K');
   await page.keyboard.type('slowest layer');
   await page.keyboard.press('Enter');
-  const { rows } = (await slowestLayers()).layers;
+  const { rows } = await slowestLayers();
   const first = page.getByRole('grid', { name: 'Totals by layer' }).locator('.vgrid-row').first();
   await expect
     .poll(() => first.locator('.vgrid-cell').first().innerText())
@@ -341,6 +338,6 @@ it('shows only the expert of the filter', async () => {
   const shown = map().locator('.map-table .vgrid-row:not([hidden])');
   await expect.poll(() => shown.count()).toBe(1);
   const cells = await shown.locator('.vgrid-cell').allInnerTexts();
-  expect(cells.slice(0, 2)).toEqual(['3', String(rows[0]?.[0])]);
+  expect(cells.slice(0, 2)).toEqual(['blk.2 expert 3', String(rows[0]?.[0])]);
   expect(await map().getByText('ignores').count()).toBe(0);
 });
