@@ -217,9 +217,9 @@ void expect_sorted(const WithinComparison& found, Value value) {
 double sql_median_time(const SqlSession& sql, const std::string& where) {
   std::vector<double> times;
   for (const std::string& time :
-       sql.rows("SELECT sum(duration_ns) FROM op JOIN step USING (step) WHERE phase = 'generate' "
-                "AND timing <> 'learned' AND step > 0 AND " +
-                where + " GROUP BY step ORDER BY 1"))
+       sql.rows("SELECT sum(o.duration_ns) FROM op o JOIN step s ON s.step = o.step WHERE "
+                "s.phase = 'generate' AND s.timing <> 'learned' AND s.step > 0 AND " +
+                where + " GROUP BY s.step ORDER BY 1"))
     times.push_back(std::stod(time));
   return times.at((times.size() - 1) / 2);
 }
@@ -286,8 +286,8 @@ TEST(ComparisonWithin, OfLayersMatchesSqlByNameWithoutLayer) {
   expect_side(sql_side(sql, all + " AND a.op_layer_id = 1", 1 / steps, 1), layers,
               &ComparedRow::right);
   EXPECT_EQ(layers.phase, Phase::Generate);
-  EXPECT_NEAR(layers.left_sums.time_ns, sql_median_time(sql, "op_layer_id = 0"), 1);
-  EXPECT_NEAR(layers.right_sums.time_ns, sql_median_time(sql, "op_layer_id = 1"), 1);
+  EXPECT_NEAR(layers.left_sums.time_ns, sql_median_time(sql, "o.op_layer_id = 0"), 1);
+  EXPECT_NEAR(layers.right_sums.time_ns, sql_median_time(sql, "o.op_layer_id = 1"), 1);
   std::map<std::string, ComparedRow> rows;
   for (const ComparedRow& row : layers.rows.rows) rows[row.name] = row;
   ASSERT_TRUE(rows.contains("attn_q.weight"));

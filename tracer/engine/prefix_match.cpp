@@ -58,9 +58,10 @@ PromptPart part_of(std::span<const std::int32_t> prompt, std::size_t at, const T
   part.begin = text(begin, begin + 1);
   const std::string next = text(begin + 1, begin + 1 + kRoleTokens);
   const std::string role = next.contains('\n') ? next.substr(0, next.find('\n')) : "";
-  // <|start_header_id|>user<|end_header_id|>, or <|im_start|>user and the end of the line.
+  // <|start_header_id|>user<|end_header_id|> or <|im_start|>user, and the end of the line.
   const std::size_t header = control_before(begin);
-  if (header > 0 && begin - header <= kRoleTokens && is_role(text(header + 1, begin))) {
+  if (header > 0 && begin - header <= kRoleTokens && next.starts_with('\n') &&
+      is_role(text(header + 1, begin))) {
     part.begin = text(header, begin + 1);
     begin = header;
   } else if (is_role(role)) {

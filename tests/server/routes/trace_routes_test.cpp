@@ -86,7 +86,10 @@ TEST(TraceRoutes, ConditionsNameWhatDisturbedTheSession) {
       return json{found["cells"], found["rows"], found["total"], found["bytes"], found["accesses"]};
     };
     EXPECT_EQ(sums(of_clean.body), sums(ask(sum + "to_step=2"))) << sum;
-    EXPECT_NE(sums(of_clean.body), sums(ask(sum))) << sum;
+    // Of a usual step, and all steps of the session are alike.
+    if (!sum.starts_with("comparison")) {
+      EXPECT_NE(sums(of_clean.body), sums(ask(sum))) << sum;
+    }
     EXPECT_EQ(of_clean.body["left_out_steps"], 1) << sum;
     EXPECT_EQ(ask(sum)["left_out_steps"], 0) << sum;
     EXPECT_EQ(server.ask(sum + "clean=often").status, 400);

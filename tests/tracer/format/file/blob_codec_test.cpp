@@ -81,14 +81,14 @@ Blob zip(const Blob& raw) {
 
 TEST(ValuesBlob, HasDocumentedLayout) {
   const std::vector<OutputValues> outputs = {
-      {.op = OpId{3}, .ne = {2, 1, 1, 1}, .values = {1.0f, -2.0f}},
+      {.op = OpId{3}, .ne = {2, 1, 1, 1}, .values = {1.1f, -2.0f}},
       {.op = OpId{300}, .ne = {0, 5, 1, 1}, .values = {}},
       {.op = OpId{300}, .of = ValuesOf::Attention, .ne = {0, 5, 1, 1}, .values = {}},
       {.op = OpId{300}, .of = kLensValues, .ne = {0, 5, 1, 1}, .values = {}}};
   const Blob expected = bytes({
       4,  // outputs
-      3,    2,    1,    1,    1,    0, 0, 0x80, 0x3f,
-      0,    0,    0,    0xc0,                       // op 3, 2 x 1 x 1 x 1: 1.0f, -2.0f
+      3,    2,    1,    1,    1,    0xcd, 0xcc, 0x8c, 0x3f,
+      0,    0,    0,    0xc0,                       // op 3, 2 x 1 x 1 x 1: 1.1f, -2.0f
       0xac, 0x02, 0,    5,    1,    1,              // op 300, no elements
       0xac, 0x82, 0x80, 0x80, 0x10, 0, 5, 1,    1,  // attention weights of op 300
       0xac, 0x82, 0x80, 0x80, 0x20, 0, 5, 1,    1,  // what the model would say after op 300
