@@ -88,10 +88,10 @@ TEST(ValuesBlob, HasDocumentedLayout) {
   const Blob expected = bytes({
       4,  // outputs
       3,    2,    1,    1,    1,    0xcd, 0xcc, 0x8c, 0x3f,
-      0,    0,    0,    0xc0,                       // op 3, 2 x 1 x 1 x 1: 1.1f, -2.0f
-      0xac, 0x02, 0,    5,    1,    1,              // op 300, no elements
-      0xac, 0x82, 0x80, 0x80, 0x10, 0, 5, 1,    1,  // attention weights of op 300
-      0xac, 0x82, 0x80, 0x80, 0x20, 0, 5, 1,    1,  // what the model would say after op 300
+      0,    0,    0,    0xc0,                             // op 3, 2 x 1 x 1 x 1: 1.1f, -2.0f
+      0xac, 0x02, 0,    5,    1,    1,                    // op 300, no elements
+      0xac, 0x82, 0x80, 0x80, 0x10, 0,    5,    1,    1,  // attention weights of op 300
+      0xac, 0x82, 0x80, 0x80, 0x20, 0,    5,    1,    1,  // what the model would say after op 300
   });
   const Blob packed = pack_values(outputs).value();
   EXPECT_EQ(unzip(packed), expected);
