@@ -14,31 +14,23 @@ namespace tt {
 
 namespace {
 
-// A draft has fewer tokens than this (attach/collector/request_tracker.h): a longer step is a
-// prompt.
-constexpr std::uint32_t kMaxChecked = 64;
-
-// The tokens of a step, if they are of one sequence.
+// The tokens of a step that generates, if they are of one sequence.
 struct Evaluated {
   StepId step;
-  Phase phase = Phase::Other;
   std::uint32_t tokens = 0;
   std::int32_t position = 0;  // of the first one
 };
 
-// nullopt: no tokens, or of several sequences.
+// nullopt: another step, or tokens of several sequences.
 std::expected<std::optional<Evaluated>, TraceError> evaluated(const SessionReader& reader,
                                                               const Step& step) {
-  if (step.n_tokens == 0 || step.n_tokens > kMaxChecked) return std::nullopt;
+  if (step.phase != Phase::Generate || step.n_tokens == 0) return std::nullopt;
   const auto tokens = reader.tokens(step.first_token, step.n_tokens);
   if (!tokens) return std::unexpected(tokens.error());
   if (tokens->size() != step.n_tokens) return std::nullopt;
   for (std::size_t i = 1; i < tokens->size(); ++i)
-    if ((*tokens)[i].position - 1 != (*tokens)[i - 1].position) return std::nullopt;
-  return Evaluated{.step = step.id,
-                   .phase = step.phase,
-                   .tokens = step.n_tokens,
-                   .position = tokens->front().position};
+    if (std::int64_t{(*tokens)[i - 1].position} + 1 != (*tokens)[i].position) return std::nullopt;
+  return Evaluated{.step = step.id, .tokens = step.n_tokens, .position = tokens->front().position};
 }
 
 // How many tokens of the draft that `step` checked were accepted. Its first token is no draft: it
@@ -46,13 +38,13 @@ std::expected<std::optional<Evaluated>, TraceError> evaluated(const SessionReade
 // ones. nullopt: it does not continue the text.
 std::optional<std::uint32_t> accepted_by(const Evaluated& step,
                                          const std::optional<Evaluated>& next) {
-  if (!next || next->phase != Phase::Generate) return std::nullopt;
+  if (!next) return std::nullopt;
   const std::int64_t accepted = std::int64_t{next->position} - step.position - 1;
   if (accepted < 0 || accepted >= step.tokens) return std::nullopt;
   return static_cast<std::uint32_t>(accepted);
 }
 
-bool is_check(const Evaluated& step) { return step.phase == Phase::Generate && step.tokens > 1; }
+bool is_check(const Evaluated& step) { return step.tokens > 1; }
 
 // A step of either session, at its time of day.
 struct TimedStep {
@@ -102,7 +94,6 @@ std::expected<std::vector<TargetStep>, TraceError> target_steps(const SessionRea
                                                                 const SessionInfo& info,
                                                                 const ContinueCheck& keep_going) {
   std::vector<TargetStep> steps;
-  std::expected<void, TraceError> stopped;
   DerivedGraphCache graphs(reader);
   const auto walked = walk_steps(
       reader, kAllRows, keep_going, [&](const Step& step) -> std::expected<void, TraceError> {
@@ -117,32 +108,57 @@ std::expected<std::vector<TargetStep>, TraceError> target_steps(const SessionRea
   return steps;
 }
 
+// A draft, and when its step and the one before it were. The number of a step is not its place in a
+// list: rows of a damaged file may be missing.
+struct TimedDraft {
+  CheckedDraft draft;
+  std::int64_t begin = 0, previous_end = 0;  // Unix time, ns
+  bool learned = false;
+};
+
+std::vector<TimedDraft> checks_of(const std::vector<TargetStep>& steps) {
+  std::vector<TimedDraft> checks;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto& [time, tokens] = steps[i];
+    if (!tokens || !is_check(*tokens)) continue;
+    const auto next = i + 1 < steps.size() ? steps[i + 1].tokens : std::nullopt;
+    checks.push_back({.draft = {.step = tokens->step,
+                                .drafted = tokens->tokens - 1,
+                                .accepted = accepted_by(*tokens, next),
+                                .check = time.took,
+                                .check_read = time.read},
+                      .begin = time.begin,
+                      .previous_end = i > 0 ? steps[i - 1].timed.end : INT64_MIN,
+                      .learned = time.learned});
+  }
+  return checks;
+}
+
 // Adds the steps of the draft model to the draft that the next step of the target checked.
 std::expected<void, TraceError> add_draft_steps(const SessionReader& draft,
-                                                const std::vector<TargetStep>& target,
-                                                std::vector<CheckedDraft>& drafts,
+                                                std::vector<TimedDraft>& checks,
                                                 const ContinueCheck& keep_going) {
   const auto info = draft.info();
   if (!info) return std::unexpected(info.error());
-  for (CheckedDraft& each : drafts) {
-    each.draft_steps = 0;
-    each.draft = Ns{};
-    each.draft_read = Bytes{};
+  for (TimedDraft& check : checks) {
+    check.draft.draft_steps = 0;
+    check.draft.draft = Ns{};
+    check.draft.draft_read = Bytes{};
   }
-  std::size_t next = 0;
-  return walk_derived_steps(
-      draft, kAllRows, keep_going, [&](const DerivedPtr& derived, const Step& step) {
-        const TimedStep row = timed(*info, derived, step);
-        const std::int64_t middle = std::midpoint(row.begin, row.end);
-        while (next < drafts.size() && target[drafts[next].step.v].timed.begin < middle) ++next;
-        if (next == drafts.size()) return;
-        CheckedDraft& of = drafts[next];
-        // Not between other steps of the target: those of its prompt, or without a draft.
-        if (of.step.v > 0 && target[of.step.v - 1].timed.end > middle) return;
-        ++*of.draft_steps;
-        *of.draft = *of.draft + row.took;
-        *of.draft_read += row.read;
-      });
+  auto next = checks.begin();
+  return walk_derived_steps(draft, kAllRows, keep_going,
+                            [&](const DerivedPtr& derived, const Step& step) {
+                              const TimedStep row = timed(*info, derived, step);
+                              const std::int64_t middle = std::midpoint(row.begin, row.end);
+                              while (next != checks.end() && next->begin < middle) ++next;
+                              // Or between other steps of the target: those of its prompt, or
+                              // without a draft.
+                              if (next == checks.end() || next->previous_end > middle) return;
+                              CheckedDraft& of = next->draft;
+                              ++*of.draft_steps;
+                              *of.draft = *of.draft + row.took;
+                              *of.draft_read += row.read;
+                            });
 }
 
 std::optional<Ns> median(std::vector<Ns> times) {
@@ -156,10 +172,11 @@ Number part_of(Number whole, std::uint64_t part, std::uint64_t of) {
   return Number{static_cast<decltype(whole.v)>(std::llround(static_cast<double>(whole.v) * share))};
 }
 
-void add_totals(DraftLedger& ledger, const std::vector<TargetStep>& steps) {
+void add_totals(DraftLedger& ledger, const std::vector<TimedDraft>& checks,
+                const std::vector<TargetStep>& steps) {
   DraftStage draft{.stage = "draft"}, check{.stage = "check"}, rejected{.stage = "rejected"};
   std::vector<Ns> draft_times, check_times, plain_times;
-  for (const CheckedDraft& row : ledger.drafts) {
+  for (const auto& [row, begin, previous_end, learned] : checks) {
     if (!row.accepted) continue;
     const std::uint32_t lost = row.drafted - *row.accepted;
     ++ledger.known;
@@ -178,7 +195,7 @@ void add_totals(DraftLedger& ledger, const std::vector<TargetStep>& steps) {
       rejected.time = rejected.time + part_of(*row.draft, lost, row.drafted);
       rejected.read += part_of(*row.draft_read, lost, row.drafted);
     }
-    if (steps[row.step.v].timed.learned) continue;
+    if (learned) continue;
     check_times.push_back(row.check);
     if (row.draft) draft_times.push_back(*row.draft);
   }
@@ -187,13 +204,12 @@ void add_totals(DraftLedger& ledger, const std::vector<TargetStep>& steps) {
   ledger.stages.push_back(check);
   ledger.stages.push_back(rejected);
   for (const TargetStep& step : steps)
-    if (step.tokens && step.tokens->phase == Phase::Generate && step.tokens->tokens == 1 &&
-        !step.timed.learned)
+    if (step.tokens && step.tokens->tokens == 1 && !step.timed.learned)
       plain_times.push_back(step.timed.took);
   ledger.plain_steps = plain_times.size();
   ledger.draft = median(std::move(draft_times));
   ledger.check = median(std::move(check_times));
-  if (ledger.plain_steps >= kLeastPlainSteps) ledger.plain = median(std::move(plain_times));
+  if (ledger.plain_steps >= kMinPlainSteps) ledger.plain = median(std::move(plain_times));
   if (!ledger.plain || !ledger.draft || !ledger.check) return;
   ledger.cost = *ledger.draft + (*ledger.check - *ledger.plain);
   ledger.saving = part_of(*ledger.plain, ledger.accepted, ledger.known);
@@ -212,28 +228,18 @@ std::expected<DraftLedger, TraceError> draft_ledger(const SessionReader& reader,
   if (!info) return std::unexpected(info.error());
   const auto steps = target_steps(reader, *info, keep_going);
   if (!steps) return std::unexpected(steps.error());
+  std::vector<TimedDraft> checks = checks_of(*steps);
   DraftLedger ledger;
-  for (std::size_t i = 0; i < steps->size(); ++i) {
-    const auto& [time, tokens] = (*steps)[i];
-    if (!tokens || !is_check(*tokens)) continue;
-    ledger.drafts.push_back(
-        {.step = StepId{static_cast<std::uint32_t>(i)},
-         .drafted = tokens->tokens - 1,
-         .accepted =
-             accepted_by(*tokens, i + 1 < steps->size() ? (*steps)[i + 1].tokens : std::nullopt),
-         .check = time.took,
-         .check_read = time.read});
-  }
-  ledger.total = ledger.drafts.size();
+  ledger.total = checks.size();
   if (ledger.total == 0) return ledger;
   if (const auto draft = draft_session(reader, *info)) {
     ledger.draft_session = info->fact("attach.draft_session");
-    if (auto added = add_draft_steps(*draft, *steps, ledger.drafts, keep_going); !added)
+    if (auto added = add_draft_steps(*draft, checks, keep_going); !added)
       return std::unexpected(added.error());
   }
-  add_totals(ledger, *steps);
-  std::uint64_t row = 0;
-  std::erase_if(ledger.drafts, [&](const CheckedDraft&) { return !rows.contains(row++); });
+  add_totals(ledger, checks, *steps);
+  for (std::uint64_t row = 0; const TimedDraft& check : checks)
+    if (rows.contains(row++)) ledger.drafts.push_back(check.draft);
   return ledger;
 }
 

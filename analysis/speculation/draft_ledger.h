@@ -52,7 +52,7 @@ struct DraftLedger {
   // Medians per draft, without steps whose graph was new. nullopt: there are none.
   std::optional<Ns> draft{}, check{};
   // Steps of the target with one token: those after which nothing was drafted; and their median
-  // time. nullopt: fewer than kLeastPlainSteps.
+  // time. nullopt: fewer than kMinPlainSteps.
   std::uint64_t plain_steps = 0;
   std::optional<Ns> plain{};
   // Per draft: what it costs in addition to a step with one token, and what its accepted tokens
@@ -65,7 +65,7 @@ struct DraftLedger {
 };
 
 // A median needs this many steps to be called the time of a step.
-inline constexpr std::uint64_t kLeastPlainSteps = 5;
+inline constexpr std::uint64_t kMinPlainSteps = 5;
 
 // `rows`: of `drafts`; the totals are those of the whole session. Steps with tokens of several
 // requests are left out: which token continues which is not recorded.

@@ -109,8 +109,11 @@ std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader) {
   if (!last) return std::unexpected(last.error());
   if (!*last || (*last)->first_token <= first.first_token) return speed;
   speed.tokens = (*last)->first_token - first.first_token;
-  // A program that was attached to may check drafts; its tokens are then all that it evaluated.
-  if (!info->fact("attach.pid").empty()) {
+  // A program that was attached to may check drafts: its tokens are then all that it evaluated. The
+  // steps are read only of a session that has not ended, which lacks the fact.
+  if (info->fact_number("result.generated_tokens")) {
+    speed.tokens -= std::min(speed.tokens, info->fact_number("result.rejected_tokens").value_or(0));
+  } else if (!info->fact("attach.pid").empty()) {
     const auto rejected = rejected_tokens(reader, first.id, (*last)->id);
     if (!rejected && !is_damaged(rejected)) return std::unexpected(rejected.error());
     speed.tokens -= std::min(speed.tokens, rejected.value_or(0));
