@@ -165,8 +165,7 @@ constexpr columns::Enumeration kRowAxisWords{
 constexpr const char* kStepTimes =
     "add the median and the spread of the time in one step to each row (step_ns), of generated "
     "steps unless phase selects others; sort=time then sorts by the median. Takes longer, because "
-    "it "
-    "reads the times of all ops. Not for by=step and by=token";
+    "it reads the times of all ops. Not for by=step and by=token";
 constexpr const char* kNoLayerNumber = "is not the number of a layer. Layers are numbered from 0.";
 
 struct NoQuery {};

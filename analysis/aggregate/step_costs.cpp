@@ -4,8 +4,11 @@
 #include <utility>
 
 #include "analysis/aggregate/step_shares.h"
+#include "analysis/common/format_units.h"
 
 namespace tt {
+
+std::string step_time_text(double ns) { return ns > 0 ? format_duration(ns) : "-"; }
 
 std::expected<StepCosts, TraceError> step_costs(const SessionIndex& index, Axis by,
                                                 TraceFilter filter,

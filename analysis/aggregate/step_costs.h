@@ -20,6 +20,9 @@ struct StepCost {
   TraceSums sums;
 };
 
+// "-": no step of the phase has a time of the model, such as the first prompt, which was learned.
+std::string step_time_text(double ns);
+
 struct StepCosts {
   Phase phase = Phase::Generate;
   double steps = 0;  // with accesses; a step of which a part passes the filter counts as this part

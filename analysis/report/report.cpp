@@ -66,9 +66,6 @@ std::vector<std::string> shown_rows(const std::vector<PhasePart>& phases, Axis b
   return names;
 }
 
-// "-": no step of the phase has a time of the model.
-std::string time_text(double ns) { return ns > 0 ? format_duration(ns) : "-"; }
-
 constexpr const char* kCosts =
     "Read bytes and times are per token: the mean and the median of a step, divided by its tokens.";
 
@@ -88,9 +85,10 @@ ReportSection costs_section(const char* title, const char* first, Axis by,
     for (std::size_t i = 0; i < names.size(); ++i) {
       const StepCost* row = row_of(part, by, names[i]);
       const TraceSums s = row == nullptr ? TraceSums{} : part.per_token(*row);
-      bars.bars.push_back({.label = names[i], .value = s.time_ns, .text = time_text(s.time_ns)});
-      for (std::string cell :
-           {format_bytes(s.bytes_read), time_text(s.time_ns), format_percent(s.time_ns, total_ns)})
+      bars.bars.push_back(
+          {.label = names[i], .value = s.time_ns, .text = step_time_text(s.time_ns)});
+      for (std::string cell : {format_bytes(s.bytes_read), step_time_text(s.time_ns),
+                               format_percent(s.time_ns, total_ns)})
         section.rows[i].push_back(std::move(cell));
     }
     section.charts.emplace_back(std::move(bars));
@@ -129,7 +127,7 @@ ReportSection compared_section(const char* title, const char* first, Axis by,
       };
       for (std::string text :
            {cell(a, format_bytes(left.bytes_read)), cell(b, format_bytes(right.bytes_read)),
-            cell(a, time_text(left.time_ns)), cell(b, time_text(right.time_ns)),
+            cell(a, step_time_text(left.time_ns)), cell(b, step_time_text(right.time_ns)),
             left.time_ns > 0 && right.time_ns > 0
                 ? std::format("{:.2f}", left.time_ns / right.time_ns)
                 : std::string("-")})

@@ -125,9 +125,6 @@ void print_totals(const Comparison& comparison) {
   table.print();
 }
 
-// "-": no step of the phase has a time of the model, such as the first prompt, which was learned.
-std::string time_text(double ns) { return ns > 0 ? format_duration(ns) : "-"; }
-
 void print_tokens(const TokenAlignment& tokens) {
   print_line("\n{} on the left, {} on the right, {}", counted(tokens.left, "token"), tokens.right,
              tokens.common == 1 ? "the first one is identical"
@@ -166,7 +163,7 @@ void print_rows(const Comparison& comparison, Axis by, std::size_t limit) {
         {row.name, cell(row.left, count_text(a.accesses())),
          cell(row.right, count_text(b.accesses())), cell(row.left, format_bytes(a.bytes())),
          cell(row.right, format_bytes(b.bytes())), ratio(a.bytes(), b.bytes()),
-         cell(row.left, time_text(a.time_ns)), cell(row.right, time_text(b.time_ns)),
+         cell(row.left, step_time_text(a.time_ns)), cell(row.right, step_time_text(b.time_ns)),
          a.time_ns > 0 || b.time_ns > 0 ? difference(a.time_ns, b.time_ns, format_duration) : "",
          ratio(a.time_ns, b.time_ns)});
   }
