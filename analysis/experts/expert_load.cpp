@@ -36,13 +36,13 @@ double load_gini(std::vector<std::uint64_t> choices, std::uint32_t experts) {
 
 void LoadBlocks::add(std::span<const std::uint32_t> experts) {
   if (blocks_.empty() || last_ == length_) {
-    if (blocks_.size() == kMost) {
-      for (std::size_t i = 0; i < kMost / 2; ++i) {
+    if (blocks_.size() == kMaxBlocks) {
+      for (std::size_t i = 0; i < kMaxBlocks / 2; ++i) {
         Block merged = std::move(blocks_[2 * i]);
         for (const auto& [expert, count] : blocks_[2 * i + 1]) merged[expert] += count;
         blocks_[i] = std::move(merged);
       }
-      blocks_.resize(kMost / 2);
+      blocks_.resize(kMaxBlocks / 2);
       length_ *= 2;
     }
     blocks_.emplace_back();
@@ -57,7 +57,7 @@ std::optional<LoadIntervals> LoadBlocks::intervals(std::uint32_t experts) const 
   std::map<std::uint32_t, std::size_t> places;
   for (const Block& block : blocks_)
     for (const auto& [expert, count] : block) places.try_emplace(expert, places.size());
-  if (blocks_.size() < kLeast || places.empty()) return std::nullopt;
+  if (blocks_.size() < kMinBlocks || places.empty()) return std::nullopt;
   std::vector<std::uint64_t> counts(blocks_.size() * places.size());
   for (std::size_t b = 0; b < blocks_.size(); ++b)
     for (const auto& [expert, count] : blocks_[b])

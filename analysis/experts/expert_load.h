@@ -33,13 +33,13 @@ struct LoadIntervals {
 class LoadBlocks {
  public:
   // More blocks than this are merged in pairs, so a session of any length costs the same.
-  static constexpr std::size_t kMost = 256;
-  static constexpr std::size_t kLeast = 5;  // fewer say nothing
+  static constexpr std::size_t kMaxBlocks = 256;
+  static constexpr std::size_t kMinBlocks = 5;  // fewer say nothing
   static constexpr std::size_t kSamples = 200;
 
   // The experts of the next token; one that is listed twice counts twice.
   void add(std::span<const std::uint32_t> experts);
-  // `experts`: to choose from. nullopt: fewer than kLeast blocks, or no choices.
+  // `experts`: to choose from. nullopt: fewer than kMinBlocks blocks, or no choices.
   std::optional<LoadIntervals> intervals(std::uint32_t experts) const;
 
  private:

@@ -13,7 +13,7 @@ describe('what a file asks beforehand', () => {
       expect(text).toContain('{session}');
       expect(text).not.toMatch(/\d{10}/);
     }
-    // Each is asked for what its placeholders stand for.
+    // Each question is asked with numbers of the session in its placeholders.
     const names: Readonly<Record<string, RegExp>> = {
       once: /^(?!.*\{(step|next|from|template|layer)\})/s,
       tokens: /\{from\}/,
