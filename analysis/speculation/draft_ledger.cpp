@@ -1,6 +1,7 @@
 #include "analysis/speculation/draft_ledger.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -52,6 +53,7 @@ struct TimedStep {
   Ns took{};
   Bytes read{};
   bool learned = false;
+  std::optional<Verdict> verdict;  // nullopt: not recorded
 };
 
 std::int64_t at(const SessionInfo& info, Ns time) {
@@ -63,7 +65,8 @@ TimedStep timed(const SessionInfo& info, const DerivedPtr& derived, const Step& 
   TimedStep out{.begin = at(info, step.begin),
                 .end = at(info, step.end),
                 .took = step.end - step.begin,
-                .learned = step.timing == Timing::Learned};
+                .learned = step.timing == Timing::Learned,
+                .verdict = verdict_of(step.conditions, step.threads)};
   if (derived == nullptr) return out;
   for_each_access(*derived->graph, derived->accesses, step, [&](const StepAccess& row) {
     if (!row.write) out.read += row.touched;
@@ -114,7 +117,13 @@ struct TimedDraft {
   CheckedDraft draft;
   std::int64_t begin = 0, previous_end = 0;  // Unix time, ns
   bool learned = false;
+  // Of the step, and of the steps of the draft model: the first one that is not clean.
+  std::optional<Verdict> verdict;
 };
+
+bool is_disturbed(const std::optional<Verdict>& verdict) {
+  return verdict && *verdict != Verdict::Clean;
+}
 
 std::vector<TimedDraft> checks_of(const std::vector<TargetStep>& steps) {
   std::vector<TimedDraft> checks;
@@ -129,7 +138,8 @@ std::vector<TimedDraft> checks_of(const std::vector<TargetStep>& steps) {
                                 .check_read = time.read},
                       .begin = time.begin,
                       .previous_end = i > 0 ? steps[i - 1].timed.end : INT64_MIN,
-                      .learned = time.learned});
+                      .learned = time.learned,
+                      .verdict = time.verdict});
   }
   return checks;
 }
@@ -158,6 +168,8 @@ std::expected<void, TraceError> add_draft_steps(const SessionReader& draft,
                               ++*of.draft_steps;
                               *of.draft = *of.draft + row.took;
                               *of.draft_read += row.read;
+                              if (!is_disturbed(next->verdict) && is_disturbed(row.verdict))
+                                next->verdict = row.verdict;
                             });
 }
 
@@ -166,17 +178,47 @@ std::optional<Ns> median(std::vector<Ns> times) {
   return spread ? std::optional(spread->median) : std::nullopt;
 }
 
+// Whether the medians are of the steps that nothing disturbed. Also says what the used ones are
+// worth: clean, or the most frequent verdict of the disturbed ones.
+class UsedSteps {
+ public:
+  void add(const std::optional<Verdict>& verdict) {
+    if (is_disturbed(verdict)) {
+      ++disturbed_[static_cast<std::size_t>(*verdict)];
+    } else {
+      ++others_;
+      is_known_ = is_known_ || verdict;
+    }
+  }
+  bool has(const std::optional<Verdict>& verdict) const {
+    return others_ == 0 || !is_disturbed(verdict);
+  }
+  std::uint64_t left_out() const {
+    return others_ == 0 ? 0 : std::accumulate(disturbed_.begin(), disturbed_.end(), 0UL);
+  }
+  std::optional<Verdict> verdict() const {
+    if (others_ > 0) return is_known_ ? std::optional(Verdict::Clean) : std::nullopt;
+    const auto most = std::ranges::max_element(disturbed_);
+    if (*most == 0) return std::nullopt;
+    return static_cast<Verdict>(most - disturbed_.begin());
+  }
+
+ private:
+  std::uint64_t others_ = 0;
+  std::array<std::uint64_t, 4> disturbed_{};  // by Verdict
+  bool is_known_ = false;
+};
+
 template <class Number>
 Number part_of(Number whole, std::uint64_t part, std::uint64_t of) {
   const double share = of == 0 ? 0 : static_cast<double>(part) / static_cast<double>(of);
   return Number{static_cast<decltype(whole.v)>(std::llround(static_cast<double>(whole.v) * share))};
 }
 
-void add_totals(DraftLedger& ledger, const std::vector<TimedDraft>& checks,
-                const std::vector<TargetStep>& steps) {
+void add_totals(DraftLedger& ledger, const std::vector<TimedDraft>& checks) {
   DraftStage draft{.stage = "draft"}, check{.stage = "check"}, rejected{.stage = "rejected"};
-  std::vector<Ns> draft_times, check_times, plain_times;
-  for (const auto& [row, begin, previous_end, learned] : checks) {
+  for (const TimedDraft& checked : checks) {
+    const CheckedDraft& row = checked.draft;
     if (!row.accepted) continue;
     const std::uint32_t lost = row.drafted - *row.accepted;
     ++ledger.known;
@@ -188,24 +230,41 @@ void add_totals(DraftLedger& ledger, const std::vector<TimedDraft>& checks,
     check.read += row.check_read;
     rejected.time = rejected.time + part_of(row.check, lost, row.drafted + std::uint64_t{1});
     rejected.read += part_of(row.check_read, lost, row.drafted + std::uint64_t{1});
-    if (row.draft) {
-      draft.tokens += row.drafted;
-      draft.time = draft.time + *row.draft;
-      draft.read += *row.draft_read;
-      rejected.time = rejected.time + part_of(*row.draft, lost, row.drafted);
-      rejected.read += part_of(*row.draft_read, lost, row.drafted);
-    }
-    if (learned) continue;
-    check_times.push_back(row.check);
-    if (row.draft) draft_times.push_back(*row.draft);
+    if (!row.draft) continue;
+    draft.tokens += row.drafted;
+    draft.time = draft.time + *row.draft;
+    draft.read += *row.draft_read;
+    rejected.time = rejected.time + part_of(*row.draft, lost, row.drafted);
+    rejected.read += part_of(*row.draft_read, lost, row.drafted);
   }
   rejected.tokens = ledger.rejected;
   if (!ledger.draft_session.empty()) ledger.stages.push_back(draft);
   ledger.stages.push_back(check);
   ledger.stages.push_back(rejected);
+}
+
+// The steps whose times are compared: with a draft of known result, or with one token.
+void add_medians(DraftLedger& ledger, const std::vector<TimedDraft>& checks,
+                 const std::vector<TargetStep>& steps) {
+  const auto is_compared = [](const TimedDraft& row) { return row.draft.accepted && !row.learned; };
+  const auto is_plain = [](const TargetStep& step) {
+    return step.tokens && step.tokens->tokens == 1 && !step.timed.learned;
+  };
+  UsedSteps used;
+  for (const TimedDraft& row : checks)
+    if (is_compared(row)) used.add(row.verdict);
   for (const TargetStep& step : steps)
-    if (step.tokens && step.tokens->tokens == 1 && !step.timed.learned)
-      plain_times.push_back(step.timed.took);
+    if (is_plain(step)) used.add(step.timed.verdict);
+  ledger.disturbed = used.left_out();
+  ledger.verdict = used.verdict();
+  std::vector<Ns> draft_times, check_times, plain_times;
+  for (const TimedDraft& row : checks) {
+    if (!is_compared(row) || !used.has(row.verdict)) continue;
+    check_times.push_back(row.draft.check);
+    if (row.draft.draft) draft_times.push_back(*row.draft.draft);
+  }
+  for (const TargetStep& step : steps)
+    if (is_plain(step) && used.has(step.timed.verdict)) plain_times.push_back(step.timed.took);
   ledger.plain_steps = plain_times.size();
   ledger.draft = median(std::move(draft_times));
   ledger.check = median(std::move(check_times));
@@ -237,7 +296,8 @@ std::expected<DraftLedger, TraceError> draft_ledger(const SessionReader& reader,
     if (auto added = add_draft_steps(*draft, checks, keep_going); !added)
       return std::unexpected(added.error());
   }
-  add_totals(ledger, checks, *steps);
+  add_totals(ledger, checks);
+  add_medians(ledger, checks, *steps);
   for (std::uint64_t row = 0; const TimedDraft& check : checks)
     if (rows.contains(row++)) ledger.drafts.push_back(check.draft);
   return ledger;
@@ -315,11 +375,18 @@ const Fields<DraftLedger>& fields_of(const DraftLedger*) {
           .add("rejected", "tokens", &DraftLedger::rejected)
           .add("accepted_share", "of the drafted tokens", &DraftLedger::accepted_share,
                {.null = "no draft has a known result"})
+          .add("disturbed",
+               "steps with a draft or one token that are left out of the following times: their "
+               "verdict is not clean",
+               &DraftLedger::disturbed)
+          .add("verdict", "of the steps that the following times are of", &DraftLedger::verdict,
+               {.null = "not recorded"})
           .add("draft_ns", "median time of the draft model per draft", &DraftLedger::draft,
                {.null = "the session of the draft model is not there"})
           .add("check_ns", "median time of the step that checks a draft", &DraftLedger::check,
-               {.null = "no draft has a known result"})
-          .add("plain_steps", "steps of the target with one token", &DraftLedger::plain_steps)
+               {.null = "no draft has a usable time"})
+          .add("plain_steps", "steps of the target with one token whose times are used",
+               &DraftLedger::plain_steps)
           .add("plain_ns", "their median time", &DraftLedger::plain,
                {.null = "fewer than 5 such steps"})
           .add(

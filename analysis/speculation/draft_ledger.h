@@ -1,6 +1,6 @@
 // What drafts cost and what they save, from the session of a target model: llama.cpp evaluates the
 // tokens that a draft model (or another source) proposes in one step, and evaluates those that were
-// not accepted again (docs/speculation.md). Pure functions, any thread.
+// not accepted again (docs/attach.md). Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/common/verdict.h"
 #include "analysis/fields/declare.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -49,8 +50,11 @@ struct DraftLedger {
   std::uint64_t known = 0;  // with a known result; of these are the following totals
   std::uint64_t drafted = 0, accepted = 0, rejected = 0;  // tokens
   std::vector<DraftStage> stages;
-  // Medians per draft, without steps whose graph was new. nullopt: there are none.
-  std::optional<Ns> draft{}, check{};
+  // Of the times that follow: without steps whose graph was new, and without those that the
+  // machine disturbed. If there are no others, the disturbed ones are used.
+  std::uint64_t disturbed = 0;         // steps that are left out
+  std::optional<Verdict> verdict{};    // of the used steps; nullopt: not recorded
+  std::optional<Ns> draft{}, check{};  // medians per draft; nullopt: there are none
   // Steps of the target with one token: those after which nothing was drafted; and their median
   // time. nullopt: fewer than kMinPlainSteps.
   std::uint64_t plain_steps = 0;

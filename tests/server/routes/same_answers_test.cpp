@@ -405,7 +405,7 @@ TEST_P(SameAnswers, WithTimesCarryAVerdict) {
     EXPECT_EQ(answer_to(row, "by=layer value=time")["times"]["phase"], "generate");
   }
   EXPECT_EQ(timed, (std::set<std::string_view>{"breakdown", "comparison-within", "conditions",
-                                               "hot", "totals"}));
+                                               "drafts", "hot", "totals"}));
   EXPECT_EQ(ranked, std::set<std::string_view>{"hot"});
 }
 
