@@ -213,13 +213,16 @@ void expect_sorted(const WithinComparison& found, Value value) {
   }
 }
 
-// The median over generated steps that are neither learned nor the first.
+// The median over generated steps that are neither learned nor the first nor disturbed, unless all
+// are disturbed.
 double sql_median_time(const SqlSession& sql, const std::string& where) {
   std::vector<double> times;
-  for (const std::string& time :
-       sql.rows("SELECT sum(o.duration_ns) FROM op o JOIN step s ON s.step = o.step WHERE "
-                "s.phase = 'generate' AND s.timing <> 'learned' AND s.step > 0 AND " +
-                where + " GROUP BY s.step ORDER BY 1"))
+  for (const std::string& time : sql.rows(
+           "WITH timed AS (SELECT step, coalesce(verdict, 'clean') = 'clean' AS clean FROM step "
+           "WHERE phase = 'generate' AND timing <> 'learned' AND step > 0) "
+           "SELECT sum(o.duration_ns) FROM op o JOIN timed s ON s.step = o.step "
+           "WHERE s.clean = (SELECT max(clean) FROM timed) AND " +
+           where + " GROUP BY s.step ORDER BY 1"))
     times.push_back(std::stod(time));
   return times.at((times.size() - 1) / 2);
 }
