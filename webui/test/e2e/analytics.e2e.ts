@@ -1,6 +1,6 @@
 // Analytics of a dense model: every figure is that of SQL or REST; charts select, brush and are saved.
 import { describe, expect, it } from 'vitest';
-import type { Conditions, Reuse, Sequentiality } from '../../src/net/types';
+import type { Breakdown, Conditions, Reuse, Sequentiality } from '../../src/net/types';
 import { AnalyticsPage, numbers } from './support/analytics_page';
 import { PageFixture } from './support/page_fixture';
 
@@ -20,7 +20,7 @@ describe('the overview', () => {
     await fixture.recorded(24);
     await analytics.open('overview');
     const layers = await analytics.csv('layers');
-    expect(numbers(layers, 'time (ns)')).toEqual(
+    expect(numbers(layers, 'sum of time (ns)')).toEqual(
       await sqlColumn(
         'SELECT sum(duration_ns) FROM op_total GROUP BY op_layer_id ORDER BY op_layer_id IS NULL, op_layer_id',
       ),
@@ -46,7 +46,14 @@ describe('the overview', () => {
     expect(sumsOfPhases).toEqual(
       await sqlColumn("SELECT sum(duration_ns) FROM op_total GROUP BY phase ORDER BY phase = 'generate'"), // prettier-ignore
     );
-    expect(numbers(await analytics.csv('op_types'), 'time (ns)')).toEqual(
+    for (const [id, by] of [['op_types', 'op_kind&sort=-time'], ['kernels', 'kernel&sort=-time'], ['layers', 'layer']] as const) {
+      const { rows } = await fixture.get<Breakdown>(`breakdown?by=${by}&step_times=true`);
+      expect(numbers(await analytics.csv(id), 'time of a step (ns)'), id).toEqual(
+        rows.map(({ step_ns: times }) => times?.median ?? 0),
+      );
+    } // prettier-ignore
+    const opTypes = await analytics.csv('op_types');
+    expect(numbers(opTypes, 'sum of time (ns)').toSorted((a, b) => b - a)).toEqual(
       await sqlColumn('SELECT duration_ns FROM op_time ORDER BY duration_ns DESC'),
     );
     expect(numbers(await analytics.csv('tensor_types'), 'bytes (bytes)')).toEqual(
@@ -149,7 +156,7 @@ describe('the overview', () => {
     const sum = await sqlColumn(`SELECT sum(duration_ns) FROM op WHERE step >= ${from ?? 0} AND step < ${to ?? 0}`); // prettier-ignore
     await expect
       .poll(async () =>
-        numbers(await analytics.csv('op_types'), 'time (ns)').reduce((a, b) => a + b, 0),
+        numbers(await analytics.csv('op_types'), 'sum of time (ns)').reduce((a, b) => a + b, 0),
       ) // prettier-ignore
       .toBe(sum[0]);
     expect(await card('phase_steps').innerText()).toContain('ignores range of step');

@@ -1,4 +1,4 @@
-// Tables of the sums by an axis (/breakdown): the bars, pies and stacks of the overview.
+// Tables of an axis (/breakdown): the bars, pies and stacks of the overview.
 import { componentName, layerName, sourceName } from '../../format';
 import {
   formatValue,
@@ -48,19 +48,20 @@ const of = (
 
 const MAX_GROUPS = 200;
 
-// Time and bytes of each row, the most costly first; layers in their order.
-export function sumsBy(by: By, first: 'time' | 'bytes', scope: Scope): ChartRequest {
+// Rows by what they cost, the most costly first; layers in their order. Time is that of one step: a
+// sum over steps depends on the length of the run and on its few slow steps.
+export function costsBy(by: By, first: 'time' | 'bytes', scope: Scope): ChartRequest {
   const query = {
     by,
     ...(by === 'layer' ? {} : { sort: first === 'time' ? '-time' : '-bytes' }),
-    ...(by === 'layer' ? { step_times: true } : {}),
+    ...(first === 'time' ? { step_times: true } : {}),
     limit: MAX_GROUPS,
     ...scope.query,
   };
   return route('breakdown', query, wire.breakdown, ({ rows }: Breakdown): ChartTable => {
-    const drawn = [of('time', 'ns', rows, timeOf), of('bytes', 'bytes', rows, bytesOf)];
-    const step = (q: 'median' | 'p95'): Series => ({
-      name: `${q} of a step`,
+    const bytes = of('bytes', 'bytes', rows, bytesOf);
+    const step = (name: string, q: 'median' | 'p95'): Series => ({
+      name,
       unit: 'ns',
       values: rows.map(({ step_ns }) => step_ns?.[q] ?? null),
     });
@@ -68,15 +69,16 @@ export function sumsBy(by: By, first: 'time' | 'bytes', scope: Scope): ChartRequ
       key: { name: TITLES[by], of: keyOf(by) },
       keys: rows.map(({ name }) => name),
       labels: rows.map(({ name }) => nameOf(by, name)),
-      series: first === 'time' ? drawn : drawn.toReversed(),
+      series: [...(first === 'time' ? [step('time of a step', 'median')] : []), bytes],
       more: [
+        ...(first === 'time' ? [step('p95 of a step', 'p95')] : []),
+        of('sum of time', 'ns', rows, timeOf),
         of('read', 'bytes', rows, (all) => all.bytes_read),
         of('written', 'bytes', rows, (all) => all.bytes_written),
         of('accesses', 'count', rows, (all) => all.reads + all.writes),
         of('executions', 'count', rows, (all) => all.executions),
         of('disk waits', 'count', rows, (all) => all.faults),
         of('rate', 'bytes/s', rows, (all) => all.bytes_per_second),
-        ...(by === 'layer' ? [step('median'), step('p95')] : []),
       ],
     };
   });

@@ -2,9 +2,12 @@
 import { componentName, formatNs, layerName } from '../../../format';
 import * as wire from '../../../net/types';
 import { conditions, column, route, statement, where, words, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
-import { diskAndBuffer, stackedBy, sumsBy } from '../sums';
+import { diskAndBuffer, stackedBy, costsBy } from '../sums';
 
 const STEPS = 'of the steps that the view selects';
+// As /breakdown with step_times.
+const MEDIAN =
+  'median of one step, of generation unless the view selects a phase, without learned, first and disturbed steps';
 
 // The server's words for what the machine did to a step (docs/conditions.md), as causes.
 const CAUSE = `CASE WHEN timing = 'learned' THEN 'new graph: measured while it was learned'
@@ -165,7 +168,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     counts: 'Sums over the accesses to one kind of memory.',
     kinds: ['bar', 'pie'],
     choose: true,
-    request: (scope) => sumsBy('source', 'bytes', scope),
+    request: (scope) => costsBy('source', 'bytes', scope),
     honours: 'everything',
     empty: 'Nothing matches.',
   },
@@ -213,11 +216,10 @@ export const OVERVIEW: readonly ChartSpec[] = [
     id: 'layers',
     page: 'overview',
     title: 'Layers',
-    counts:
-      'Sums over the ops of each layer; emb+out: ops without a layer (embedding, output). The table has the median and p95 of a step, too.',
+    counts: `Time: ${MEDIAN}. Bytes: added up over the selected steps. emb+out: ops without a layer (embedding, output).`,
     kinds: ['bar', 'line', 'pie'],
     choose: true,
-    request: (scope) => sumsBy('layer', 'time', scope),
+    request: (scope) => costsBy('layer', 'time', scope),
     honours: 'everything',
     wide: true,
     empty: 'Nothing matches.',
@@ -268,10 +270,10 @@ export const OVERVIEW: readonly ChartSpec[] = [
     id: 'op_types',
     page: 'overview',
     title: 'Op types',
-    counts: 'Sums over all ops of one type.',
+    counts: `Time of all ops of one type: ${MEDIAN}. Bytes: added up over the selected steps.`,
     kinds: ['bar', 'pie'],
     choose: true,
-    request: (scope) => sumsBy('op_kind', 'time', scope),
+    request: (scope) => costsBy('op_kind', 'time', scope),
     honours: 'everything',
     empty: 'Nothing matches.',
   },
@@ -293,7 +295,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     counts: 'Sums over the accesses to tensors of one data type.',
     kinds: ['bar', 'pie'],
     choose: true,
-    request: (scope) => sumsBy('type', 'bytes', scope),
+    request: (scope) => costsBy('type', 'bytes', scope),
     honours: 'everything',
     empty: 'Nothing matches.',
   },
@@ -301,10 +303,10 @@ export const OVERVIEW: readonly ChartSpec[] = [
     id: 'kernels',
     page: 'overview',
     title: 'Kernels',
-    counts: 'Sums over the ops that the same implementation ran; unknown: it was not recorded.',
+    counts: `Time of the ops that the same implementation ran: ${MEDIAN}. Bytes: added up over the selected steps. unknown: it was not recorded.`,
     kinds: ['bar', 'pie'],
     choose: true,
-    request: (scope) => sumsBy('kernel', 'time', scope),
+    request: (scope) => costsBy('kernel', 'time', scope),
     honours: 'everything',
     empty: 'Nothing matches.',
   },
