@@ -154,14 +154,11 @@ export class Debug {
     await this.withdraw(text);
   }
 
+  // Switched at once, and back if the run refuses it.
   async enable(text: string, on: boolean): Promise<void> {
-    if (on && !(await this.tell({ break: text }))) return;
+    this.switchTo(text, on);
     if (!on) await this.withdraw(text);
-    this.store({
-      breakpoints: this.stored
-        .peek()
-        .breakpoints.map((one) => (one.text === text ? { text, on } : one)),
-    });
+    else if (!(await this.tell({ break: text }))) this.switchTo(text, false);
   }
 
   // Sets a breakpoint at the op with this output, or removes those that are there.
@@ -297,6 +294,11 @@ export class Debug {
   private async withdraw(text: string): Promise<void> {
     const known = this.latest.peek()?.breakpoints.find((one) => one.text === text);
     if (known) await this.tell({ delete: known.number });
+  }
+
+  private switchTo(text: string, on: boolean): void {
+    const { breakpoints } = this.stored.peek();
+    this.store({ breakpoints: breakpoints.map((one) => (one.text === text ? { text, on } : one)) });
   }
 
   private store(change: Partial<Stored>): void {
