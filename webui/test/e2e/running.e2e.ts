@@ -64,9 +64,9 @@ describe('a running session', () => {
       .waitFor();
     const strip = page.locator('.strip-chart');
     // The files of the model are known before its graph.
-    expect(await strip.getAttribute('aria-label')).toMatch(
-      /^Memory of the model: file \(mapped\) [^,]*$/,
-    );
+    await expect
+      .poll(() => strip.getAttribute('aria-label'))
+      .toMatch(/^Memory of the model: file \(mapped\) [^,]*$/);
     await fixture.waitDone();
     await fixture.ops.waitFor();
     // A second run shows the memory of the model from the start, and the ops that touch it.

@@ -9,6 +9,7 @@ export interface LiveProxy {
   onMessage: (message: Message, pass: (message: Message) => void) => void;
   cut(): void; // ends the connection
   readonly connectedMs: readonly number[]; // when the page connected
+  readonly messages: number; // of the server, so far
 }
 
 // To be installed before the page connects.
@@ -16,7 +17,11 @@ export async function proxyLive(fixture: PageFixture): Promise<LiveProxy> {
   fixture.spoilPage();
   const connectedMs: number[] = [];
   let end = (): void => undefined;
+  let messages = 0;
   const proxy: LiveProxy = {
+    get messages() {
+      return messages;
+    },
     onMessage: (message, pass) => {
       pass(message);
     },
@@ -39,6 +44,7 @@ export async function proxyLive(fixture: PageFixture): Promise<LiveProxy> {
     });
     server.onMessage((batch) => {
       for (const message of messagesOf(batch)) {
+        messages += 1;
         proxy.onMessage(message, (passed) => {
           if (isOpen) client.send(passed);
         });

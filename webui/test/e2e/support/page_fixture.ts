@@ -292,7 +292,14 @@ export class PageFixture {
   // A REST route of the open session.
   get<T>(path: string): Promise<T> {
     return this.page.evaluate(
-      async (url) => (await (await fetch(url)).json()) as T,
+      async (url) => {
+        for (;;) {
+          const answer = await fetch(url);
+          if (answer.status !== 503) return (await answer.json()) as T;
+          // A busy server, of which every client asks again.
+          await new Promise((done) => setTimeout(done, 1000));
+        }
+      },
       `api/v1/sessions/${this.session ?? ''}${path === '' ? '' : `/${path}`}`,
     );
   }
