@@ -6,6 +6,7 @@ import { finishedSteps } from '../../state/view/answer';
 import type { OpenSession } from '../../state/session/open_session';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
+import { aroundDifference } from './pair';
 import { comparedNumbers } from '../inspector/compare';
 import { SidesHead, TotalRow, type Sides } from '../inspector/DifferenceTable';
 
@@ -115,9 +116,10 @@ function Causes({ store, found }: { store: Store; found: Found }) {
               {[mine, other].map((value, side) => {
                 const text =
                   value !== null && name === 'result.reused_from' ? sessionName(value) : value;
+                const shown = text !== null && mine !== null && other !== null ? aroundDifference(text, mine, other) : text; // prettier-ignore
                 return (
                   <td key={side} title={text ?? ''}>
-                    {text === null || text === '' ? '–' : text}
+                    {shown === null || shown === '' ? '–' : shown}
                   </td>
                 );
               })}

@@ -177,3 +177,17 @@ export function differenceTable(
     ],
   };
 }
+
+const MAX_CELL = 120; // characters
+const BEFORE = 24;
+
+// Of a long text, the part with the first difference of both: the beginnings of two prompts may be the
+// same for pages.
+export function aroundDifference(text: string, left: string, right: string): string {
+  if (text.length <= MAX_CELL) return text;
+  let same = 0;
+  while (same < left.length && same < right.length && left[same] === right[same]) same += 1;
+  const from = Math.max(0, Math.min(same - BEFORE, text.length - MAX_CELL));
+  const to = from + MAX_CELL;
+  return `${from > 0 ? '…' : ''}${text.slice(from, to)}${to < text.length ? '…' : ''}`;
+}

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { BreakdownRow } from '../../../../src/net/types';
 import { decodeCompare, encodeCompare, KINDS, ROWS } from '../../../../src/panels/compare/options';
 import {
+  aroundDifference,
   differenceOf,
   differenceTable,
   isSame,
@@ -91,5 +92,23 @@ describe('a comparison in the middle', () => {
     expect(withoutLayer('cache_k_l3', 3)).toBe('cache_k_l*');
     expect(withoutLayer('Qcur-3 (view)', 3)).toBe('Qcur-* (view)');
     expect(withoutLayer('Qcur-13', 3)).toBe('Qcur-13');
+  });
+});
+
+describe('a long text beside another one', () => {
+  it('is shown around the first difference', () => {
+    const start = 'the same words '.repeat(40);
+    const [left, right] = [`${start}left ${start}`, `${start}right ${start}`];
+    const [a, b] = [left, right].map((text) => aroundDifference(text, left, right));
+    expect(a).toMatch(/^…[^…]*left [^…]*…$/);
+    expect(b).toMatch(/^…[^…]*right [^…]*…$/);
+    expect(a?.length).toBeLessThan(150);
+  });
+
+  it('is whole if it is short, and has its end if the other one goes on', () => {
+    expect(aroundDifference('0.8', '0.8', '0')).toBe('0.8');
+    const long = 'word '.repeat(100);
+    expect(aroundDifference(long, long, `${long}more`).endsWith('word ')).toBe(true);
+    expect(aroundDifference(`${long}more`, long, `${long}more`).endsWith('more')).toBe(true);
   });
 });
