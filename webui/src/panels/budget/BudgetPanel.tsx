@@ -180,10 +180,18 @@ function Slider(
 ) {
   const { budget, state, repacked, sampleNs } = props;
   const plan = budget.plan.value;
-  const total = plan?.tensors.reduce((sum, { file_bytes }) => sum + file_bytes, 0) ?? 0;
+  if (!plan) {
+    return (
+      <section class="budget-choice" aria-label="Budget">
+        {props.enough !== null && <p class="budget-enough">{props.enough}</p>}
+        <Loading>The speed of each budget is being predicted…</Loading>
+      </section>
+    );
+  }
+  const total = plan.tensors.reduce((sum, { file_bytes }) => sum + file_bytes, 0);
   const now = typeof state.budget === 'number' ? state.budget : state.plan.budget_bytes;
   const bytes = Math.min(total, budget.chosen.value ?? (now > 0 ? now : total));
-  const curve = plan?.curve ?? [];
+  const { curve } = plan;
   const at = predictionFor(curve, bytes, state);
   const least = Math.min(total, LEAST_BUDGET);
   const isTooSmall = total > 0 && total <= LEAST_BUDGET;
@@ -254,7 +262,7 @@ function Slider(
             </b>
           ) : (
             <>
-              Predicted{plan?.disk_measured === false && ' for a disk of 1 GB/s'}:{' '}
+              Predicted{!plan.disk_measured && ' for a disk of 1 GB/s'}:{' '}
               <b>{speedText(at.tokens_per_second)}</b>,{' '}
               {formatBytes(Math.round(at.bytes_per_token))} read from the disk per token. Without a
               plan: {speedText(at.plain_tokens_per_second)},{' '}

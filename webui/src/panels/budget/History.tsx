@@ -43,7 +43,7 @@ export function History({ budget }: { budget: MemoryBudget }) {
           <tr>
             <th scope="col">Setting</th>
             <th scope="col">Mean speed since this page was opened</th>
-            <th scope="col">Mean read per token</th>
+            <th scope="col">Mean read from the disk per token</th>
           </tr>
         </thead>
         <tbody>
