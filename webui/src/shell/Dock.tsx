@@ -330,7 +330,11 @@ function FirstStep(props: {
     <Loading>
       Step {flight.step} is running: {plural(flight.ops, 'op')} done in {formatNs(flight.ns)}
       {tokens > 0 && `, prompt of ${plural(tokens, 'token')}`}
-      {running !== null && <b>now {running}</b>}
+      {running !== null && (
+        <>
+          , now <b>{running}</b>
+        </>
+      )}
     </Loading>
   );
 }

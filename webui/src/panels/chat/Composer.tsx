@@ -1,7 +1,8 @@
 // The request form: a message, text or token IDs, with sampling and trace settings.
 import { useRef } from 'preact/hooks';
-import { formatCount } from '../../format';
+import { formatCount, plural } from '../../format';
 import { modelNotes } from '../../state/request/model_facts';
+import { messagesOf } from '../../state/request/chat';
 import type { PromptMode } from '../../state/request/request';
 import type { Store } from '../../state/store';
 import { Segmented } from '../../ui/Segmented';
@@ -71,12 +72,15 @@ function ContinuesNote({ store }: { store: Store }) {
   const { chat } = store;
   const turns = chat.turns.value;
   if (chat.mode.value !== 'chat' || turns.length === 0) return null;
+  const answered = messagesOf(turns).length / 2; // a turn without an answer is not sent again
   const here = turns.some((turn) => turn.session === store.open.value?.id);
   const last = turns.at(-1);
   return (
     <p class="continues">
       <span>
-        {turns.length === 1 ? 'Continues after 1 turn' : `Continues after ${turns.length} turns`}
+        {answered === 0
+          ? 'No answer to continue after'
+          : `Continues after ${plural(answered, 'turn')}`}
       </span>
       {!here && last && (
         <button

@@ -111,7 +111,7 @@ function Found({ store, session }: { store: Store; session: OpenSession }) {
         The findings cannot be read. Try again
       </button>
     );
-  if (!value) return <p class="sentence dim">…</p>;
+  if (!value) return <p class="dim">The whole session is being read…</p>;
   const warnings = linesOf(value, 'warning');
   const advice = value.advice[0];
   return (
