@@ -6,7 +6,8 @@ import type { Kernel } from './net/types';
 function threeDigits(value: number): string {
   const size = Math.abs(value);
   if (size >= 100 || Number.isInteger(value)) return value.toFixed(0);
-  return size >= 10 ? value.toFixed(1) : value.toFixed(2);
+  // 0.085 is not 0.09.
+  return size >= 10 ? value.toFixed(1) : size >= 0.1 ? value.toFixed(2) : value.toPrecision(2);
 }
 
 const TIME_UNITS = [
@@ -18,7 +19,8 @@ const TIME_UNITS = [
 export function formatNs(ns: number): string {
   if (ns >= 60e9) {
     const seconds = Math.round(ns / 1e9);
-    return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+    const rest = seconds % 60;
+    return `${Math.floor(seconds / 60)} min${rest === 0 ? '' : ` ${rest} s`}`;
   }
   // 999.96 µs would print as "1000 µs", so the next unit begins at the rounding limit.
   const unit = TIME_UNITS.find(([size]) => ns >= size * 0.9995);

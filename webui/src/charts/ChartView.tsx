@@ -29,7 +29,7 @@ export interface ChartViewProps {
   readonly kind: Kind;
   readonly height: number;
   readonly theme: string; // changes the colours
-  readonly selected: number | null; // row
+  readonly selected: { readonly row: number; readonly series: number | null } | null; // null: all of the row
   readonly range: readonly [number, number] | null; // of rows
   readonly scene: { current: Scene | null }; // what is painted, for files
   readonly cursor?: Signal<Pointed | null>; // of charts with the same rows and series: all mark the same part
@@ -182,10 +182,12 @@ export function ChartView(props: ChartViewProps) {
   );
 }
 
-// The selected row and the brushed range.
+// The selected row, or the selected cell of a heat map, and the brushed range.
 function Selected({ scene, props }: { scene: Scene; props: ChartViewProps }) {
   const { selected, range } = props;
-  const boxes = scene.items.filter(({ row }) => row === selected).map(({ box }) => box);
+  const boxes = scene.items
+    .filter(({ row, series }) => row === selected?.row && (selected.series ?? series) === series)
+    .map(({ box }) => box);
   const box = boxes.length > 0 && props.kind !== 'pie' ? around(boxes) : null;
   const shaded = range
     ? scene.items.filter(({ row }) => row >= range[0] && row < range[1]).map((one) => one.box)
@@ -283,7 +285,8 @@ function valuesOf(
       if (value === null || value === undefined) return [];
       const share = sum > 0 ? `, ${formatValue('share', value / sum)}` : '';
       const cell = names?.[row] ? `${names[row]} ` : '';
-      return [[name, `${cell}${formatValue(unit, value)}${share}`, exactValue(unit, value)]];
+      const head = kind === 'heat' && table.across ? `${table.across} ${name}` : name;
+      return [[head, `${cell}${formatValue(unit, value)}${share}`, exactValue(unit, value)]];
     },
   );
   const more = (table.more ?? []).flatMap(({ name, unit, values }): [string, string, string][] => {

@@ -131,7 +131,7 @@ function bars(
   );
   const at = kind === 'share' ? [0, 0.25, 0.5, 0.75, 1] : ticks(most, unit, Math.max(2, plot.w / 90)); // prettier-ignore
   const end = at.at(-1) ?? 1;
-  const shapes: Shape[] = grid(at, unit, plot, (value) => [
+  const shapes: Shape[] = grid(at, unit, plot, measure, (value) => [
     plot.x + (value / end) * plot.w,
     'across',
   ]);
@@ -168,20 +168,27 @@ function bars(
   return { ...size, plot, shapes, items, across: false };
 }
 
-// The lines of an axis of numbers with their values.
+// The lines of an axis of numbers with their values. A value that would be over the one before is left
+// out; `measure` is of an axis across.
 function grid(
   at: readonly number[],
   unit: Unit,
   plot: Box,
+  measure: Measure,
   place: (value: number) => readonly [number, 'across' | 'up'],
 ): Shape[] {
+  let taken = -Infinity;
   return at.flatMap((value): Shape[] => {
     const [position, way] = place(value);
     const text = formatValue(unit, value);
+    const align = way === 'across' && position > plot.x + plot.w - 24 ? 'end' : 'middle';
+    const left = position - measure(text) / (align === 'end' ? 1 : 2);
+    const hasRoom = left >= taken;
+    if (way === 'across' && hasRoom) taken = left + measure(text) + 6;
     return way === 'across'
       ? [
           { is: 'path', points: [[position, plot.y], [position, plot.y + plot.h]], tone: LINE },
-          { is: 'text', x: position, y: plot.y + plot.h + 11, text, align: position > plot.x + plot.w - 24 ? 'end' : 'middle', tone: DIM },
+          ...(hasRoom ? [{ is: 'text', x: position, y: plot.y + plot.h + 11, text, align, tone: DIM } as const] : []),
         ]
       : [
           { is: 'path', points: [[plot.x, position], [plot.x + plot.w, position]], tone: LINE },
@@ -213,7 +220,7 @@ function columns(
   const gutter = gutterOf(at.map((value) => formatValue(unit, value)), size, measure); // prettier-ignore
   const plot = { x: gutter, y: TOP, w: size.width - gutter - RIGHT, h };
   const y = (value: number): number => plot.y + plot.h * (1 - value / end);
-  const shapes: Shape[] = grid(at, unit, plot, (value) => [y(value), 'up']);
+  const shapes: Shape[] = grid(at, unit, plot, measure, (value) => [y(value), 'up']);
   // A line over an amount has its points at their amounts, else each key has a slot.
   const isMeasured = kind === 'line' && (table.key.of === 'bytes' || table.key.of === 'number');
   const last = Number(keys.at(-1) ?? 1) || 1;
@@ -402,8 +409,8 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
   const x = (value: number): number => plot.x + place(value, tx) * plot.w;
   const y = (value: number): number => plot.y + (1 - place(value, ty)) * plot.h;
   const shapes: Shape[] = [
-    ...grid(tx, xs?.unit ?? 'number', plot, (value) => [x(value), 'across']),
-    ...grid(ty, ys?.unit ?? 'number', plot, (value) => [y(value), 'up']),
+    ...grid(tx, xs?.unit ?? 'number', plot, measure, (value) => [x(value), 'across']),
+    ...grid(ty, ys?.unit ?? 'number', plot, measure, (value) => [y(value), 'up']),
   ];
   let guideBox: Box | undefined;
   if (table.guide) {

@@ -57,6 +57,8 @@ export interface Words {
 export interface ChartTable {
   readonly missing?: string; // why the question does not apply to the session, as the server says
   readonly key: { readonly name: string; readonly of: KeyOf };
+  readonly across?: string; // of a heat map: what its columns are, such as "expert"
+  readonly part?: string; // what it is of, if the title does not say it: "layer 2"
   readonly keys: readonly (string | number)[];
   readonly labels?: readonly string[]; // shown instead of the keys
   readonly picks?: readonly Pick[]; // what a click on a row selects; absent: its key

@@ -7,16 +7,24 @@ function unitOf(unit: Unit, max: number): number {
   return 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(1, max)) / 10));
 }
 
+// Steps of an axis of minutes, in seconds: powers of ten of a second are odd numbers of minutes.
+const MINUTE_STEPS = [15, 30, 60, 120, 300, 600, 900, 1800, 3600];
+
 // From 0 to at least `max`: about `wanted` steps of 1, 2 or 5 times a power of ten.
 export function ticks(max: number, unit: Unit, wanted: number): readonly number[] {
   if (!(max > 0)) return [0];
   const size = unitOf(unit, max);
   const rough = max / size / Math.max(1, wanted);
+  const round = unit === 'ns' && max >= 60e9 ? MINUTE_STEPS.find((s) => s * 1e9 >= rough * 0.999) : undefined; // prettier-ignore
+  if (round !== undefined) return stepsTo(max, round * 1e9);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].find((one) => one * power >= rough * 0.999) ?? 10;
   const by = (unit === 'count' ? Math.max(1, step * power) : step * power) * size;
-  return Array.from({ length: Math.ceil(max / by - 1e-9) + 1 }, (_, i) => i * by);
+  return stepsTo(max, by);
 }
+
+const stepsTo = (max: number, by: number): readonly number[] =>
+  Array.from({ length: Math.ceil(max / by - 1e-9) + 1 }, (_, i) => i * by);
 
 // 1, 2 and 5 times powers of ten that enclose the values; only the powers over more than three of them.
 export function logTicks(min: number, max: number): readonly number[] {

@@ -26,6 +26,7 @@ describe('formatNs', () => {
     [12_340_000, '12.3 ms'],
     [3_410_000_000, '3.41 s'],
     [90_000_000_000, '1 min 30 s'],
+    [120_000_000_000, '2 min'],
   ])('%d ns is %s', (ns, text) => {
     expect(formatNs(ns)).toBe(text);
   });

@@ -14,6 +14,7 @@ import {
   pickOf,
   UNIT_NAMES,
   type ChartTable,
+  type Pick,
 } from '../../charts/table';
 import type { Column } from '../../grid/column';
 import type { OpenSession } from '../../state/session/open_session';
@@ -157,8 +158,10 @@ const drawn = (table: ChartTable, { choose: one }: ChartSpec, kind: Shown, serie
 function unitText(table: ChartTable, kinds: readonly Kind[]): string {
   const [x, y] = table.series;
   if (!x) return '';
-  if (kinds.includes('points') && y) return `${y.name} by ${x.name}`;
-  return `${UNIT_NAMES[x.unit]} by ${table.key.name}`;
+  const part = table.part ? `, ${table.part}` : '';
+  if (kinds.includes('points') && y) return `${y.name} by ${x.name}${part}`;
+  const across = table.across ? ` and ${table.across}` : '';
+  return `${UNIT_NAMES[x.unit]} by ${table.key.name}${across}${part}`;
 }
 
 function Picture(props: Props & { table: ChartTable; kind: Kind; scene: { current: Scene | null } }) {
@@ -166,14 +169,21 @@ function Picture(props: Props & { table: ChartTable; kind: Kind; scene: { curren
   const selected = usePart(() => {
     const { selection } = store.navigation.view.value;
     const step = session.step.value;
-    const at = table.keys.findIndex((_, row) => {
-      const pick = pickOf(table, row, null);
+    const isSelected = (pick: Pick): boolean => {
       if (pick.of === 'step') return String(step) === pick.name;
       const own = selection && selectionOf(session, pick);
       return own !== null && selection !== null && encodeSelection(own) === encodeSelection(selection);
-    });
-    return at < 0 ? null : at;
+    };
+    const row = table.keys.findIndex((_, i) => isSelected(pickOf(table, i, null)));
+    if (row >= 0) return `${row}`;
+    if (kind !== 'heat' || !selection) return '';
+    for (const [n, { picks }] of table.series.entries()) {
+      const at = picks?.findIndex(isSelected) ?? -1;
+      if (at >= 0) return `${at} ${n}`;
+    }
+    return '';
   });
+  const [selectedRow, selectedSeries] = selected.split(' ');
   const brushed = BRUSHED[table.key.of];
   const range = usePart((): string => {
     const { range: of } = store.navigation.view.value;
@@ -192,7 +202,11 @@ function Picture(props: Props & { table: ChartTable; kind: Kind; scene: { curren
       kind={kind}
       height={spec.height ?? DEFAULT_HEIGHT}
       theme={store.theme.value}
-      selected={selected}
+      selected={
+        selected === ''
+          ? null
+          : { row: Number(selectedRow), series: selectedSeries === undefined ? null : Number(selectedSeries) }
+      }
       range={range === '' ? null : [from ?? 0, to ?? 0]}
       scene={scene}
       {...(props.cursor && { cursor: props.cursor })}

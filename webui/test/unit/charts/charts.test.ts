@@ -30,6 +30,14 @@ describe('the ticks of an axis', () => {
     ]); // prettier-ignore
   });
 
+  it('of minutes are round in minutes', () => {
+    const texts = (max: number) =>
+      ticks(max * 1e9, 'ns', 4).map((value) => formatValue('ns', value));
+    expect(texts(320)).toEqual(['0 ns', '2 min', '4 min', '6 min']);
+    expect(texts(90)).toEqual(['0 ns', '30 s', '1 min', '1 min 30 s']);
+    expect(texts(40)).toEqual(['0 ns', '10 s', '20 s', '30 s', '40 s']);
+  });
+
   it('of a logarithmic axis enclose the values', () => {
     expect(logTicks(2.5, 8)).toEqual([2, 5, 10]);
     expect(logTicks(0.5, 90000).at(0)).toBe(0.1);
@@ -54,6 +62,26 @@ describe('bars', () => {
     const widths = rects(share).map(({ w }) => w);
     expect((widths[0] ?? 0) + (widths[1] ?? 0)).toBeCloseTo(share.plot.w);
     expect((widths[2] ?? 0) / share.plot.w).toBeCloseTo(0.25);
+  });
+
+  it('have values at the axis that are not over each other', () => {
+    for (const width of [180, 260, 400, 700]) {
+      const times = { ...table('name', [330e9, 90e9]) };
+      const series = times.series.map((one) => ({ ...one, unit: 'ns' as const }));
+      const { shapes, plot } = sceneOf(
+        { ...times, series },
+        'bar',
+        { width, height: 200 },
+        measure,
+      );
+      const values = shapes.flatMap((one) => (one.is === 'text' && one.y > plot.y + plot.h ? [one] : [])); // prettier-ignore
+      expect(values.length).toBeGreaterThan(1);
+      const ends = values.map(({ x, text, align }) => {
+        const left = x - measure(text) * { start: 0, middle: 0.5, end: 1 }[align];
+        return [left, left + measure(text)] as const;
+      });
+      for (const [i, [left]] of ends.entries()) expect(left).toBeGreaterThan(ends[i - 1]?.[1] ?? -100); // prettier-ignore
+    }
   });
 
   it('over numbers have labels inside the chart, none over another one', () => {

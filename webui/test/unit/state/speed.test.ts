@@ -53,11 +53,12 @@ describe('the speed of generation', () => {
     expect(generationSpeed(run([]), null, true)).toBeNull();
   });
   it('has about three digits', () => {
-    expect([1534.2, 219.4, 86.26, 0.5].map(formatSpeed)).toEqual([
+    expect([1534.2, 219.4, 86.26, 0.5, 0.0852].map(formatSpeed)).toEqual([
       '1\u202f534 tokens/s',
       '219 tokens/s',
       '86.3 tokens/s',
       '0.50 tokens/s',
+      '0.085 tokens/s',
     ]);
   });
 });

@@ -51,6 +51,7 @@ const lookOf = (
       return {
         key: { name: 'layer', of: 'layer' },
         keys: layers,
+        across: 'head',
         series: Array.from({ length: most }, (_, head): Series => {
           const names = layers.map((layer) => headName({ layer, head }));
           return {
@@ -166,6 +167,7 @@ export const ATTENTION: readonly ChartSpec[] = [
         return {
           key: { name: 'layer', of: 'layer' },
           keys: layers,
+          across: 'head',
           series: Array.from({ length: heads }, (_, head) => ({
             name: String(head),
             unit: 'bytes',
@@ -193,6 +195,7 @@ export const ATTENTION: readonly ChartSpec[] = [
         const of = (value: (row: (typeof rows)[number]) => number | null) => rows.map(value);
         return {
           key: { name: 'head', of: 'head' },
+          part: `layer ${layer}`,
           keys: rows.map(({ weight, head }) => `${weight.role} ${head.head}`),
           picks: rows.map(({ head }) => ({ of: 'head', name: headName({ layer, head: head.head }) })),
           series: [{ name: 'bytes read', unit: 'bytes', values: of(({ head }) => head.bytes_read) }],

@@ -66,6 +66,8 @@ const ofLayer = (scope: Scope, tables: (detail: wire.RouterDetail) => ChartTable
     tables,
   );
 
+const shownLayer = ({ layer }: Scope): string => `layer ${layer}`;
+
 // Experts of the shown layer.
 const picksOf = ({ layer }: Scope, experts: readonly number[]): readonly Pick[] =>
   experts.map((expert) => ({ of: 'expert', name: expertName({ layer, expert }) }));
@@ -83,6 +85,7 @@ export const EXPERTS: readonly ChartSpec[] = [
         const most = Math.max(0, ...all.map(({ experts }) => experts));
         return {
           ...layersOf(all),
+          across: 'expert',
           series: Array.from({ length: most }, (_, expert) => ({
             name: String(expert),
             unit: 'count',
@@ -182,6 +185,8 @@ export const EXPERTS: readonly ChartSpec[] = [
         const all = Array.from({ length: experts }, (_, expert) => expert);
         return {
           key: { name: 'expert', of: 'expert' },
+          across: 'expert',
+          part: shownLayer(scope),
           keys: all,
           picks: picksOf(scope, all),
           series: all.map((other) => ({
@@ -215,6 +220,7 @@ export const EXPERTS: readonly ChartSpec[] = [
         const of = (value: (row: (typeof rows)[number]) => number) => rows.map(value);
         return {
           key: { name: 'expert and token', of: 'name' },
+          part: shownLayer(scope),
           keys: rows.map(({ expert, text }) => `${expert}: ${visibleText(text)}`),
           picks: picksOf(scope, rows.map(({ expert }) => expert)), // prettier-ignore
           series: [{ name: 'lift', unit: 'number', values: of(({ lift }) => lift) }],
@@ -258,6 +264,8 @@ export const EXPERTS: readonly ChartSpec[] = [
           });
           return {
             key: { name: 'expert', of: 'expert' },
+            across: 'token',
+            part: shownLayer(scope),
             keys: experts,
             picks: picksOf(scope, experts),
             series: order.map((token) => ({

@@ -11,7 +11,7 @@ const MEDIAN =
 
 // The server's words for what the machine did to a step (docs/conditions.md), as causes.
 const CAUSE = `CASE WHEN timing = 'learned' THEN 'new graph: measured while it was learned'
- WHEN verdict = 'contended' THEN 'other programs: waited ' || round(cpu_wait_ns / 1e6, 1) || ' ms for a processor'
+ WHEN verdict = 'contended' THEN 'other programs: waited ' || CASE WHEN cpu_wait_ns < 1e9 THEN round(cpu_wait_ns / 1e6, 1) || ' ms' ELSE round(cpu_wait_ns / 1e9, 1) || ' s' END || ' for a processor'
  WHEN verdict = 'throttled' THEN 'a CPU limit, or slowed processors'
  WHEN verdict = 'disk' THEN 'waited for the disk: ' || major_faults || ' times'
  WHEN token_count > 1 THEN token_count || ' tokens at once'
@@ -77,6 +77,7 @@ const spread = () =>
 const matrix = (value: 'time' | 'bytes', scope: Scope) =>
   route('heatmap', { x: 'layer', y: 'component', value, width: 256, height: 64, ...scope.query }, wire.raster, ({ x, y, cells }) => ({
     key: { name: 'component', of: 'component' },
+    across: 'layer',
     keys: y.rows,
     labels: y.rows.map(componentName),
     series: Array.from({ length: x.pixels }, (_, i) => ({

@@ -57,6 +57,10 @@ const asked = (scope: Scope, what: 'points' | 'above' | 'rate') =>
     } as const;
     return {
       key: { name: 'op', of: 'name' },
+      part: [
+        ...(scope.phase === null ? ['prompt and generation together'] : []),
+        ...(bandwidth === null ? ['read bandwidth not measured: no line'] : []),
+      ].join(', '),
       keys: names,
       labels: words(rows, 'operation_type').map((type, row) =>
         what === 'points' || names[row] === type.toLowerCase() ? (names[row] ?? '') : `${names[row] ?? ''} ${type}`,
@@ -108,7 +112,7 @@ export const ROOFLINE: readonly ChartSpec[] = [
     honours: 'phase',
     height: 420,
     empty:
-      'The read bandwidth of the machine was not measured for this session (docs/findings.md).',
+      'The read bandwidth of the machine is not known for this session: it is measured before a model is loaded that is larger than the last cache, while no other program runs. Until then, the question “Which op takes the most time?” at the top lists the ops by their time.',
   },
   {
     id: 'op_rate',

@@ -76,5 +76,6 @@ describe('the roofline', () => {
     expect(roofline?.guide).toBeUndefined();
     expect(above?.series[0]?.values).toEqual([null, null]);
     expect(rate?.marks).toBeUndefined();
+    expect(roofline?.part).toContain('no line');
   });
 });
