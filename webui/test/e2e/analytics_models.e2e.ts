@@ -115,7 +115,7 @@ describe('a mixture of experts', () => {
     const box = await analytics.chart('expert_load').boundingBox();
     if (!box) throw new Error('no chart');
     await page.mouse.click(box.x + 0.9 * box.width, box.y + box.height / 2);
-    await expect.poll(() => fixture.hash.get('sel') ?? '').toMatch(/^x:2\.\d+$/);
+    await expect.poll(() => fixture.hash.get('sel') ?? '').toMatch(/^x:\d+\.\d+$/);
     const section = analytics.panel.getByRole('group', { name: 'What a cache of experts serves' });
     await section.getByRole('slider').focus();
     await page.keyboard.press('Home');
