@@ -31,6 +31,7 @@
 #include "analysis/values/logit_lens.h"
 #include "analysis/values/residual_stream.h"
 #include "analysis/weights/compression.h"
+#include "analysis/weights/file_order.h"
 #include "analysis/weights/pattern.h"
 #include "analysis/weights/reuse.h"
 #include "analysis/weights/sequentiality.h"
@@ -166,6 +167,15 @@ constexpr const char* kStepTimes =
     "add the median and the spread of the time in one step to each row (step_ns), of generated "
     "steps unless phase selects others; sort=time then sorts by the median. Takes longer, because "
     "it reads the times of all ops. Not for by=step and by=token";
+template <class Asked>
+Parameters<Asked> with_gap(Parameters<Asked> parameters) {
+  return std::move(parameters)
+      .number("gap",
+              "a read is sequential if it starts at most this many bytes after the end of the "
+              "previous read",
+              &Asked::gap, kMaxJsonInteger)
+      .by_default(std::to_string(kDefaultGap));
+}
 constexpr const char* kNoLayerNumber = "is not the number of a layer. Layers are numbered from 0.";
 
 struct NoQuery {};
@@ -279,13 +289,7 @@ Analysis sequentiality_row() {
        .summary = "Number of reads of the model files that are sequential",
        .answer = "Rows and their totals",
        .cost = Cost::Index},
-      filtered(Parameters<Asked>()
-                   .number("gap",
-                           "a read is sequential if it starts at most this many bytes after the "
-                           "end of the previous read",
-                           &Asked::gap, kMaxJsonInteger)
-                   .by_default(std::to_string(kDefaultGap))
-                   .page(&Asked::page)),
+      filtered(with_gap(Parameters<Asked>()).page(&Asked::page)),
       [](const SessionIndex& index, const Asked& asked, const ContinueCheck& keep_going) {
         return sequentiality(index, asked.filter, asked.gap, asked.page, keep_going);
       });
@@ -510,6 +514,26 @@ Analysis reuse_row() {
                    &ReuseQuery::capacities, kMaxJsonInteger, 100),
       [](const SessionReader& reader, const ReuseQuery& query, const ContinueCheck& keep_going) {
         return reuse(reader, query, keep_going);
+      });
+}
+
+Analysis file_order_row() {
+  struct Asked {
+    std::uint64_t gap = kDefaultGap;
+    PageRange page{};
+  };
+  return on_session(
+      {.name = "file-order",
+       .path = "file-order",
+       .summary = "How sequentially generated tokens read the model files, and how they would if "
+                  "tensors or experts were stored in the order of their use",
+       .answer = "One row per layout of the files, and the tensors in order of use",
+       .cost = Cost::AllSteps,
+       .needs = "layouts.reads",
+       .missing = [](const SessionInfo&) { return std::string(kNoMappedReads); }},
+      with_gap(Parameters<Asked>()).page(&Asked::page),
+      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
+        return file_order(reader, asked.gap, asked.page, keep_going);
       });
 }
 
@@ -817,6 +841,7 @@ std::vector<Analysis> all_rows() {
       expert_pinning_row(),
       expert_tokens_row(),
       experts_row(),
+      file_order_row(),
       heads_row(),
       hot_row(),
       kv_row(),

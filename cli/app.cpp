@@ -19,6 +19,8 @@ std::unique_ptr<CLI::App> make_app(int& exit_code) {
     CLI::App* command = app->add_subcommand(verb.name, verb.description);
     const RunVerb run = verb.add(*command);
     name_environment(*command, verb.variable_prefix);
+    for (CLI::App* part : command->get_subcommands({}))
+      name_environment(*part, verb.variable_prefix);
     command->callback([run, &exit_code] { exit_code = run(); });
   }
   return app;

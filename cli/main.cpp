@@ -14,9 +14,7 @@ int run(int argc, char** argv) {
   const auto app = tt::cli::make_app(exit_code);
   exit_code = tt::parse(*app, tt::cli::replace_help_verb(*app, tt::arguments_of(argc, argv)))
                   .value_or(exit_code);
-  std::string command = "tt";
-  for (const CLI::App* verb : app->get_subcommands()) command += " " + verb->get_name();
-  return tt::cli::finish_output(command, exit_code);
+  return tt::cli::finish_output(tt::name_with_verbs(*app), exit_code);
 }
 
 }  // namespace

@@ -105,6 +105,15 @@ def page(name: str, help: Help, version: str, body: str) -> str:
     )
 
 
+def verb_section(tt: str, *verb: str) -> str:
+    help = Help(help_of(tt, "help", *verb))
+    body = f".SS {roff(help.usage[0])}\n{roff(help.description.rstrip('.'))}.\n"
+    body += items(help, "SUBCOMMANDS", "-h, --help") + footer(help)
+    return body + "".join(
+        verb_section(tt, *verb, part) for part, _ in help.sections.get("SUBCOMMANDS", [])
+    )
+
+
 def tt_page(tt: str, version: str, document: str) -> str:
     top = Help(help_of(tt, "--help"))
     body = (
@@ -113,10 +122,7 @@ def tt_page(tt: str, version: str, document: str) -> str:
         ".SH OPTIONS\n" + items(top, "SUBCOMMANDS") + ".SH VERBS\n"
     )
     for verb, _ in top.sections["SUBCOMMANDS"]:
-        help = Help(help_of(tt, "help", verb))
-        body += f".SS {roff(help.usage[0])}\n{roff(help.description.rstrip('.'))}.\n"
-        body += items(help, "-h, --help")
-        body += footer(help)
+        body += verb_section(tt, verb)
     return page("tt", top, version, body + rules(document) + ".SH SEE ALSO\n.BR tt\\-server (1)\n")
 
 

@@ -33,6 +33,13 @@ constexpr std::array kLongNames = {
     LongName{"-cmoe", "--cpu-moe"},     LongName{"-ncmoe", "--n-cpu-moe"},
 };
 
+// The verb that was given, or the part of it ("gguf reorder"); the program itself if there is none.
+const CLI::App& chosen(const CLI::App& app) {
+  const CLI::App* of = &app;
+  while (!of->get_subcommands().empty()) of = of->get_subcommands().front();
+  return *of;
+}
+
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
 // CLI11 reports an invalid value in errno.
@@ -130,9 +137,8 @@ void convert_values(CLI::App& app, const std::vector<std::string>& arguments_giv
 
 // LLAMA_ARG_MODEL and so on, which programs of llama.cpp read.
 void warn_of_ignored_variables(const CLI::App& app) {
-  const CLI::App* of = &app;
-  while (!of->get_subcommands().empty()) of = of->get_subcommands().front();
-  if (of->get_option_no_throw("--ctx-size") == nullptr) return;  // it runs no model
+  const CLI::App& of = chosen(app);
+  if (of.get_option_no_throw("--ctx-size") == nullptr) return;  // it runs no model
   std::vector<std::string> ignored;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view variable(*entry);
@@ -145,7 +151,7 @@ void warn_of_ignored_variables(const CLI::App& app) {
       std::format("{}: {} {} no effect: only programs of llama.cpp read {}. Here --ctx-size "
                   "is {}, and so on.\n",
                   app.get_name(), join(ignored), ignored.size() == 1 ? "has" : "have",
-                  ignored.size() == 1 ? "it" : "them", of->get_option("--ctx-size")->get_envname())
+                  ignored.size() == 1 ? "it" : "them", of.get_option("--ctx-size")->get_envname())
           .c_str(),
       stderr);
 }
@@ -166,15 +172,16 @@ void add_conversion_hook(CLI::App& app, const std::vector<std::string>& argument
       ->callback_priority(CLI::CallbackPriority::First);
 }
 
-// The words that bash completion offers (cli/completion/tt), one per line. `kind`: verbs; options,
-// those of the verb in the arguments; values, those of the option that the arguments end with.
+// The words that bash completion offers (cli/completion/tt), one per line. `kind`: verbs, or
+// the parts of the verb in the arguments; options, those of the verb or part in the arguments;
+// values, those of the option that the arguments end with.
 void print_completions(CLI::App& app, std::string_view kind,
                        const std::vector<std::string>& arguments) {
   CLI::App* of = &app;
   for (const std::string& argument : arguments)
     if (CLI::App* verb = of->get_subcommand_no_throw(argument)) of = verb;
   if (kind == "verbs") {
-    for (const CLI::App* verb : app.get_subcommands(nullptr)) std::puts(verb->get_name().c_str());
+    for (const CLI::App* verb : of->get_subcommands(nullptr)) std::puts(verb->get_name().c_str());
   } else if (kind == "options") {
     for (const CLI::Option* option : of->get_options()) {
       if (option->get_group().empty()) continue;
@@ -251,12 +258,11 @@ std::string instead_of(const CLI::App& app, const CLI::App& of, const std::strin
 // For the first argument that the parser could not use.
 std::string unknown_argument(const CLI::App& app, const std::string& program,
                              const std::string& argument) {
-  const CLI::App* of = &app;
-  while (!of->get_subcommands().empty()) of = of->get_subcommands().front();
+  const CLI::App& of = chosen(app);
   if (!is_option(argument))
-    return std::format("unexpected argument '{}'{}", argument, expected_arguments(*of, program));
+    return std::format("unexpected argument '{}'{}", argument, expected_arguments(of, program));
   const std::string name = argument.substr(0, argument.find('='));
-  return std::format("unknown option {}{}", name, instead_of(app, *of, name));
+  return std::format("unknown option {}{}", name, instead_of(app, of, name));
 }
 
 std::string unknown_verb(const CLI::App& app, const std::string& verb) {
@@ -270,9 +276,7 @@ std::string unknown_verb(const CLI::App& app, const std::string& verb) {
 
 // "right is required" -> "right is required: Session file to compare with (.ttrace)".
 std::string with_description(const CLI::App& app, const std::string& text) {
-  const CLI::App* of = &app;
-  while (!of->get_subcommands().empty()) of = of->get_subcommands().front();
-  const CLI::Option* option = of->get_option_no_throw(text.substr(0, text.find(' ')));
+  const CLI::Option* option = chosen(app).get_option_no_throw(text.substr(0, text.find(' ')));
   if (option == nullptr || option->get_description().empty()) return text;
   return std::format("{}: {}", text, option->get_description());
 }
@@ -284,8 +288,7 @@ std::string error_message(const CLI::App* app, const CLI::Error& error) {
   // Of "tt bench moe.gguf", the parser takes moe for a verb with an option gguf.
   const bool verb_missing = has_verbs && (app->get_subcommands().empty() ||
                                           (!before.empty() && !is_option(before.front())));
-  if (!verb_missing)
-    for (const CLI::App* verb : app->get_subcommands()) program += " " + verb->get_name();
+  if (!verb_missing) program = name_with_verbs(*app);
   // The parser leaves the mark before the arguments without a name, too.
   const auto option = std::ranges::find_if(
       rest, [](const std::string& argument) { return is_option(argument) && argument != "--"; });
@@ -327,6 +330,15 @@ void name_environment(CLI::App& app, std::string_view prefix) {
     });
     option->envname(std::string(prefix) + name);
   }
+}
+
+std::string name_with_verbs(const CLI::App& app) {
+  std::string name = app.get_name();
+  for (const CLI::App* of = &app; !of->get_subcommands().empty();) {
+    of = of->get_subcommands().front();
+    name += " " + of->get_name();
+  }
+  return name;
 }
 
 std::vector<std::string> arguments_of(int argc, char** argv) {

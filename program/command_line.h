@@ -14,6 +14,9 @@ namespace tt {
 // excludes it. Its value is validated like the option's.
 void name_environment(CLI::App& app, std::string_view prefix = "TT_");
 
+// The program with the verb that was given, and the part of the verb: "tt gguf reorder".
+std::string name_with_verbs(const CLI::App& app);
+
 // The arguments after the program name. llama.cpp's short options with several letters (-ngl,
 // -ub...), which CLI11 does not support, are replaced by the long options.
 std::vector<std::string> arguments_of(int argc, char** argv);

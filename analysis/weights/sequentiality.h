@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,6 +37,12 @@ class ReadHead {
   explicit ReadHead(std::uint64_t gap) : gap_(gap) {}
   bool follows(std::uint32_t file, std::uint64_t offset) const {
     return moved_ && file == file_ && offset >= end_ && offset - end_ <= gap_;
+  }
+  // From the end of the previous read, forward or back; nullopt: there was none, or it was in
+  // another file.
+  std::optional<std::uint64_t> distance_to(std::uint32_t file, std::uint64_t offset) const {
+    if (!moved_ || file != file_) return std::nullopt;
+    return offset >= end_ ? offset - end_ : end_ - offset;
   }
   void move_to(std::uint32_t file, std::uint64_t end) {
     moved_ = true;

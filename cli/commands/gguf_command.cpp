@@ -2,23 +2,35 @@
 // of its weights. Reads only the file headers. Checks what the loader checks: why it would refuse
 // the file is printed to stderr, after the list of what can be read, and the exit code is 1. A
 // sound file is loaded by llama.cpp without its weights, in a child process.
+//
+// tt gguf reorder MODEL --by-use SESSION -o NEW: writes the model with its tensors in the order in
+// which the session uses them.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <format>
+#include <functional>
 #include <map>
 #include <memory>
 #include <print>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "analysis/common/format_units.h"
 #include "analysis/weights/compression.h"
+#include "analysis/weights/file_order.h"
+#include "api/exchange/rows/byte_sink.h"
 #include "api/json/gguf_weights.h"
 #include "api/json/model_json.h"
 #include "api/json/result_json.h"
 #include "api/text/escape_control_chars.h"
 #include "api/text/shape_text.h"
 #include "cli/commands/verbs.h"
+#include "cli/options/output_path.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 #include "program/installation.h"
@@ -27,6 +39,7 @@
 #include "tracer/engine/model_kind.h"
 #include "tracer/format/names/names.h"
 #include "tracer/gguf/gguf_index.h"
+#include "tracer/gguf/reordered_gguf.h"
 #include "tracer/text/utf8.h"
 
 namespace tt::cli {
@@ -206,14 +219,141 @@ int run(const GgufOptions& options) {
   return print_faults(index, options.model);
 }
 
+// ---------------------------------------------------------------- reorder
+
+struct ReorderOptions {
+  std::string model, session, output;
+  bool force = false, json = false;
+};
+
+// What is printed.
+struct Reordered {
+  std::uint64_t bytes_before = 0, bytes_after = 0;
+  std::size_t tensors = 0, used = 0, moved = 0;
+  std::string hash_before, hash_after;
+};
+
+void print(const ReorderOptions& options, const Reordered& done) {
+  if (options.json) {
+    put_line(text_of({{"tensors", done.tensors},
+                      {"used", done.used},
+                      {"moved", done.moved},
+                      {"files",
+                       {{{"path", options.model},
+                         {"size", done.bytes_before},
+                         {"tensors_xxh128", done.hash_before}},
+                        {{"path", options.output},
+                         {"size", done.bytes_after},
+                         {"tensors_xxh128", done.hash_after}}}}}));
+    return;
+  }
+  print_line("{} of {} tensors are used by generated tokens of {}; {} tensors were moved.",
+             done.used, done.tensors, options.session, done.moved);
+  TextTable files({{"file"}, {"bytes", Align::Right}, {"XXH128 of all tensors"}});
+  files.add({options.model, std::to_string(done.bytes_before), done.hash_before});
+  files.add({options.output, std::to_string(done.bytes_after), done.hash_after});
+  files.print();
+}
+
+Status check_space(const std::filesystem::path& output, std::uint64_t bytes) {
+  std::error_code unknown;
+  const auto space = std::filesystem::space(output.parent_path(), unknown);
+  if (unknown || space.available >= bytes) return {};
+  return std::unexpected(TraceError{
+      TraceError::Kind::DiskFull,
+      std::format("{} needs {}, but the disk has only {} left. Choose a folder on another disk.",
+                  output.string(), format_bytes(static_cast<double>(bytes)),
+                  format_bytes(static_cast<double>(space.available)))});
+}
+
+// Writes the file, and compares the hashes of all tensors before it gets its name.
+Expected<Reordered> write_reordered(const ReorderOptions& options, const ReorderedGguf& plan,
+                                    const std::filesystem::path& output, Progress& progress) {
+  if (auto room = check_space(output, plan.bytes()); !room) return std::unexpected(room.error());
+  auto file = exchange::OutputFile::create(output);
+  if (!file) return std::unexpected(file.error());
+  const auto before = plan.write(file->sink(), progress.start_bytes("writing " + options.output));
+  if (!before) return std::unexpected(before.error());
+  const auto after =
+      tensor_hashes(file->written_path(), progress.start_bytes("checking " + options.output));
+  if (!after) return std::unexpected(after.error());
+  if (*before != *after)
+    return std::unexpected(TraceError{
+        TraceError::Kind::Damaged,
+        std::format("the tensors of {} have other bytes than those of {} (XXH128 {} and {}), so it "
+                    "was removed. Check the disk and run the command again.",
+                    options.output, options.model, hash_of(*after), hash_of(*before))});
+  if (auto named = file->commit(); !named) return std::unexpected(named.error());
+  return Reordered{.bytes_before = plan.bytes_before(),
+                   .bytes_after = plan.bytes(),
+                   .tensors = plan.tensors(),
+                   .moved = plan.moved(),
+                   .hash_before = hash_of(*before),
+                   .hash_after = hash_of(*after)};
+}
+
+int reorder(const ReorderOptions& options) {
+  Progress progress("gguf reorder", progress_visibility(options.json));
+  const auto output =
+      output_path(options.output, Target::File, {options.model, options.session}, options.force);
+  if (!output) return progress.failed(output.error());
+  auto session = open_session(options.session);
+  if (!session) return progress.failed(session.error());
+  const auto order = progress.query_valid_prefix(*session, [&](const SessionReader& reader) {
+    return weights_by_use(reader, progress.start("reading the session"));
+  });
+  if (!order) return progress.failed(order.error());
+  if (order->empty())
+    return progress.failed(std::format(
+        "{} has no generated token with accesses to weights. Record some tokens of the model at "
+        "the level detailed.",
+        options.session));
+  const auto plan = ReorderedGguf::plan(options.model, *order);
+  if (!plan && plan.error().kind == TraceError::Kind::NotFound)
+    return progress.failed(std::format("{}, which {} uses. Record a session of this model.",
+                                       plan.error().message, options.session));
+  if (!plan) return progress.failed(plan.error());
+  auto done = write_reordered(options, *plan, *output, progress);
+  if (!done) return progress.failed(done.error());
+  done->used = order->size();
+  progress.end();
+  print(options, *done);
+  return progress.exit_code();
+}
+
+std::function<int()> add_reorder(CLI::App& command) {
+  auto options = std::make_shared<ReorderOptions>();
+  command.add_option("model", options->model, "Model file (.gguf); not a split model")
+      ->required()
+      ->type_name("FILE");
+  command
+      .add_option("--by-use", options->session,
+                  "Session (.ttrace): the tensors that its generated tokens use come first, in "
+                  "the order of their first use")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("-o,--output", options->output, "File to write")
+      ->required()
+      ->type_name("FILE");
+  command.add_flag("--force", options->force, "Replace an existing file");
+  command.add_flag("--json", options->json, "Print the result as JSON");
+  command.footer(
+      "Metadata and the bytes of all tensors stay the same; a hash of them is printed of both "
+      "files.\n\n"
+      "Example: tt record -m model.gguf -p Hello -n 2 -o s.ttrace\n"
+      "         tt gguf reorder model.gguf --by-use s.ttrace -o by-use.gguf");
+  return [options] { return reorder(*options); };
+}
+
 }  // namespace
 
 RunVerb add_gguf_command(CLI::App& command) {
   auto options = std::make_shared<GgufOptions>();
-  command
-      .add_option("model", options->model, "Model file (.gguf); the first file of a split model")
-      ->required()
-      ->type_name("FILE");
+  // CLI11 takes the name of a part of the verb for a positional argument that is required.
+  auto* model = command
+                    .add_option("model", options->model,
+                                "Model file (.gguf); the first file of a split model")
+                    ->type_name("FILE");
   command.add_flag("--compression", options->compression,
                    "Show bits per weight and the ratios to F16 and F32 by type, layer and "
                    "component (csv: by type)");
@@ -229,7 +369,13 @@ RunVerb add_gguf_command(CLI::App& command) {
       "If tt record would refuse the file, the reason is printed after what can be read, and the "
       "exit\n"
       "code is 1.\n\nExample: tt gguf model.gguf --format csv > structure.csv");
-  return [options] { return run(*options); };
+  CLI::App* const reorder = command.add_subcommand(
+      "reorder", "Write the model with its tensors in the order in which a session uses them");
+  return [options, model, reorder, run_reorder = add_reorder(*reorder)] {
+    if (reorder->parsed()) return run_reorder();
+    if (model->count() == 0) throw CLI::RequiredError(model->get_name());
+    return run(*options);
+  };
 }
 
 }  // namespace tt::cli

@@ -7,6 +7,7 @@
 #include <format>
 #include <utility>
 
+#include "analysis/common/format_units.h"
 #include "cli/terminal/standard_output.h"
 
 namespace tt::cli {
@@ -30,6 +31,15 @@ ContinueCheck Progress::start_steps(std::string what, std::uint64_t steps) {
 
 ContinueCheck Progress::start_steps(std::string what, const SessionReader& reader) {
   return start_steps(std::move(what), reader.step_count().value_or(0));
+}
+
+std::function<bool(std::uint64_t, std::uint64_t)> Progress::start_bytes(const std::string& what) {
+  begin(what, 0, false);
+  return [this, what](std::uint64_t done, std::uint64_t total) {
+    what_ = std::format("{}, {} % of {}", what, total == 0 ? 100 : done * 100 / total,
+                        format_bytes(static_cast<double>(total)));
+    return update();
+  };
 }
 
 void Progress::begin(std::string what, std::uint64_t steps, bool counted) {

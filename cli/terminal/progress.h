@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ class Progress {
   // 0: unknown.
   ContinueCheck start_steps(std::string what, std::uint64_t steps = 0);
   ContinueCheck start_steps(std::string what, const SessionReader& reader);  // all steps
+
+  // For an operation that reports how many of its bytes are done.
+  std::function<bool(std::uint64_t done, std::uint64_t total)> start_bytes(const std::string& what);
 
   // Runs `question` on the session. If the file is damaged, runs it on the steps before the
   // damage and prints a warning.

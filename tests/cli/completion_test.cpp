@@ -57,6 +57,10 @@ TEST(Completion, CompletesVerbsOptionsAndFiles) {
   EXPECT_EQ(completions(tt + " parse --li", 2), Words{"--limit"});
   EXPECT_TRUE(completions(tt + " record -", 2).contains("-m"));
   EXPECT_EQ(completions(tt + " show sess", 2), Words{"session.ttrace"});
+  // A part of a verb.
+  EXPECT_EQ(completions(tt + " gguf reo", 2), Words{"reorder"});
+  EXPECT_EQ(completions(tt + " gguf reorder --by", 3), Words{"--by-use"});
+  EXPECT_EQ(completions(tt + " gguf reorder sess", 3), Words{"session.ttrace"});
 }
 
 TEST(Completion, CompletesOptionValues) {

@@ -15,20 +15,25 @@
 namespace tt {
 namespace {
 
+// Also of the parts of a verb, such as gguf reorder.
+void expect_described_options(CLI::App& verb, const std::string& prefix) {
+  SCOPED_TRACE(verb.get_name());
+  const std::vector<CLI::Option*> options = listed_options(verb);
+  EXPECT_FALSE(options.empty());
+  for (const CLI::Option* option : options) {
+    EXPECT_EQ(option->get_envname(), variable_of(long_name(*option), prefix));
+    EXPECT_NE(option->get_description(), "") << long_name(*option);
+  }
+  for (CLI::App* part : verb.get_subcommands({})) expect_described_options(*part, prefix);
+}
+
 TEST(Help, EveryOptionHasDescriptionAndVariable) {
   int exit_code = 0;
   const auto app = cli::make_app(exit_code);
   for (CLI::App* verb : app->get_subcommands({})) {
-    SCOPED_TRACE(verb->get_name());
-    const std::vector<CLI::Option*> options = listed_options(*verb);
-    EXPECT_FALSE(options.empty());
     const auto row = std::ranges::find(cli::kVerbs, verb->get_name(), &cli::Verb::name);
     ASSERT_NE(row, cli::kVerbs.end());
-    const std::string prefix = row->variable_prefix;
-    for (const CLI::Option* option : options) {
-      EXPECT_EQ(option->get_envname(), variable_of(long_name(*option), prefix));
-      EXPECT_NE(option->get_description(), "") << long_name(*option);
-    }
+    expect_described_options(*verb, row->variable_prefix);
   }
 }
 

@@ -121,6 +121,9 @@ const std::multimap<std::string, Verb>& verbs() {
       {"analyze", {"hot FILE", "computing, "}},
       {"compare", {"FILE a.ttrace", "reading the left session, step 1 of 4, "}},
       {"export", {"FILE -o FILE.csv", "reading, "}},
+      {"gguf",
+       {std::format("reorder {} --by-use FILE --output FILE.gguf", kTestPaths.bundled_model),
+        "reading the session, "}},
       {"graph", {"FILE", "searching for a graph, "}},
       {"heads", {"FILE", "counting reads, "}},
       {"heads", {"FILE --kv", "tracking the KV cache, "}},
@@ -223,7 +226,7 @@ TEST_F(TerminalProgress, CtrlCCancelsTheCommand) {
     EXPECT_EQ(it.command->shown(), "^C");
     EXPECT_EQ(it.command->code(), 130);
     EXPECT_EQ(contents(it.folder / "out"), "");
-    for (const char* half : {"s.ttrace.csv", "s.ttrace.html"})
+    for (const char* half : {"s.ttrace.csv", "s.ttrace.gguf", "s.ttrace.html"})
       EXPECT_FALSE(fs::exists(it.folder / half));
   }
 }

@@ -63,19 +63,22 @@ void add_options(CLI::App& app, std::string& out) {
   }
 }
 
+// A section, and one of the next lower level for each part of the verb.
+void add_verb(CLI::App& verb, const std::string& heading, std::string& out) {
+  const std::string name = heading + " " + verb.get_name(), description = verb.get_description();
+  out += std::format("{}\n\n{}{}\n\n", name, description, description.ends_with('.') ? "" : ".");
+  add_options(verb, out);
+  out += std::format("```\n{}\n```\n\n", verb.get_footer());
+  for (CLI::App* part : verb.get_subcommands({})) add_verb(*part, "#" + name, out);
+}
+
 }  // namespace
 
 std::string command_line_reference() {
   std::string out;
   int exit_code = 0;
   const auto app = cli::make_app(exit_code);
-  for (CLI::App* verb : app->get_subcommands({})) {
-    const std::string description = verb->get_description();
-    out += std::format("## tt {}\n\n{}{}\n\n", verb->get_name(), description,
-                       description.ends_with('.') ? "" : ".");
-    add_options(*verb, out);
-    out += std::format("```\n{}\n```\n\n", verb->get_footer());
-  }
+  for (CLI::App* verb : app->get_subcommands({})) add_verb(*verb, "## tt", out);
   ServerOptions options;
   options.data_dir = "$XDG_DATA_HOME/tensor-trace/sessions";
   const auto server = make_server_app(options);

@@ -49,6 +49,7 @@ struct Options {
       for (const std::string& name : option->get_lnames()) names.insert("--" + name);
       if (!option->get_envname().empty()) variables.insert(option->get_envname());
     }
+    for (CLI::App* part : app.get_subcommands({})) add(*part);
   }
 };
 

@@ -244,6 +244,7 @@ RawTensor read_tensor(Reader& in, Faults& faults) {
   using Kind = GgufFault::Kind;
   RawTensor tensor;
   GgufTensorInfo& info = tensor.info;
+  info.record_offset = in.at();
   info.name = in.text(kMaxForeignName);
   const auto dims = in.number<std::uint32_t>();
   if (dims > kMaxForeignDimensions) in.fail();
@@ -256,6 +257,7 @@ RawTensor read_tensor(Reader& in, Faults& faults) {
   }
   const auto type = in.number<std::int32_t>();
   info.offset = in.number<std::uint64_t>();
+  info.record_bytes = in.at() - info.record_offset;
   if (type < 0 || type >= kMaxForkType) in.fail();
   if (!in.ok()) return tensor;
 
@@ -526,6 +528,7 @@ std::string first_bytes(const std::filesystem::path& path) {
 void read_tensors(Reader& in, std::uint64_t count, const std::filesystem::path& path,
                   GgufHeader& header, Faults& faults) {
   std::vector<RawTensor> tensors;
+  header.records_offset = in.at();
   for (std::uint64_t i = 0; i < count; ++i) {
     tensors.push_back(read_tensor(in, faults));
     if (in.ok()) continue;
@@ -545,6 +548,7 @@ void read_tensors(Reader& in, std::uint64_t count, const std::filesystem::path& 
   const auto alignment = alignment_of(header);
   if (!alignment) faults.damaged("invalid alignment");
   if (in.ok() && alignment) {
+    header.alignment = *alignment;
     header.data_offset = count == 0 ? in.at() : padded(in.at(), *alignment);
     const std::uint64_t data_bytes =
         header.file_size - std::min(header.data_offset, header.file_size);

@@ -43,11 +43,15 @@ struct GgufTensorInfo {
   std::array<std::int64_t, 4> ne{};  // elements, innermost first
   std::uint64_t offset = 0;          // bytes from the begin of the file
   std::uint64_t size = 0;            // up to the next tensor if the type is not known
+  // The description of the tensor in the header; its last 8 bytes are the offset in the data.
+  std::uint64_t record_offset = 0, record_bytes = 0;
 };
 
 struct GgufHeader {
   std::uint64_t file_size = 0;
   std::uint64_t data_offset = 0;        // size of the header
+  std::uint64_t records_offset = 0;     // where the metadata ends and the tensors are described
+  std::uint64_t alignment = 0;          // of the tensors in the data
   std::vector<GgufEntry> metadata;      // in file order
   std::vector<GgufTensorInfo> tensors;  // in file order
 };

@@ -49,6 +49,10 @@ class OutputFile {
 
   std::expected<void, TraceError> write(std::string_view bytes);
   std::expected<void, TraceError> commit();
+  // What is written so far is in this file, until commit().
+  const std::filesystem::path& written_path() const {
+    return temp_path_.empty() ? path_ : temp_path_;
+  }
   ByteSink sink() {
     return [this](std::string_view bytes) { return write(bytes); };
   }
@@ -56,7 +60,7 @@ class OutputFile {
  private:
   OutputFile(std::filesystem::path path, std::filesystem::path temp_path, int file)
       : path_(std::move(path)), temp_path_(std::move(temp_path)), file_(file) {}
-  std::filesystem::path path_, temp_path_;  // making_ is empty when writing directly
+  std::filesystem::path path_, temp_path_;  // temp_path_ is empty when writing directly
   int file_;                                // descriptor; -1: closed
 };
 

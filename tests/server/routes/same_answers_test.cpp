@@ -105,6 +105,9 @@ constexpr SqlFigure kSqlFigures[] = {
     {"conditions", "/phases/generate/steps", "SELECT count(*) FROM step WHERE phase = 'generate'"},
     {"expert-caches", "/requests", "SELECT count(*) FROM expert"},
     {"expert-tokens", "/total", "SELECT count(*) FROM token"},
+    {"file-order", "/layouts/0/bytes",
+     "SELECT coalesce(sum(size_bytes), 0) FROM access WHERE memory_source = 'disk' AND NOT write "
+     "AND phase = 'generate'"},
     {"kv", "/total", "SELECT count(*) FROM step"},
     {"reuse", "/bytes_read",
      "SELECT sum(size_bytes) FROM access WHERE tensor_kind = 'weight' AND NOT write AND "
@@ -310,7 +313,7 @@ TEST(Analyses, SayThatAQuestionDoesNotApply) {
       {"small", {captured, drafts, experts}},
       {"moe", {captured, drafts}},
       {"mamba", {captured, drafts, experts, {"heads"}}},
-      {"bert", {captured, drafts, experts, {"determinism", "kv", "pattern"}}}};
+      {"bert", {captured, drafts, experts, {"determinism", "file-order", "kv", "pattern"}}}};
   ensure_backends_loaded();
   for (const auto& [shape, others] : models) {
     TracedModel model(generated_model({.shape = shape}));
