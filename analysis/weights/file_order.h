@@ -37,7 +37,7 @@ constexpr const char* to_text(FileLayout layout) {
   return kWords[static_cast<std::size_t>(layout)];
 }
 consteval columns::Enumeration words_of(FileLayout) {
-  return columns::words_to("FileLayout", FileLayout::ExpertsByUse);
+  return columns::words_to("", FileLayout::ExpertsByUse);
 }
 
 inline constexpr std::uint64_t kPageBytes = 4096;
