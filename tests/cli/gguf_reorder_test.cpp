@@ -161,9 +161,11 @@ TEST(GgufReorder, GivesTheSameTextInLlamaCpp) {
                       "--ignore-eos -no-cnv -t 1 2>/dev/null)",
                       folder.path().string(), model));
     };
-    const std::string text = text_of("m.gguf");
-    EXPECT_GT(text.size(), 24U);
-    EXPECT_EQ(text_of("new.gguf"), text);
+    const std::string text = text_of("m.gguf"), again = text_of("new.gguf");
+    // The program writes in a thread and does not wait for it: the end of a text may be missing.
+    const std::size_t length = std::min(text.size(), again.size());
+    EXPECT_GT(length, 40U);
+    EXPECT_EQ(again.substr(0, length), text.substr(0, length));
   }
 }
 
