@@ -11,7 +11,7 @@
 namespace tt::attach {
 
 inline constexpr std::uint32_t kRingMagic = 0x72747474;  // "tttr"
-inline constexpr std::uint32_t kRingVersion = 2;
+inline constexpr std::uint32_t kRingVersion = 3;
 inline constexpr char kFolderVariable[] = "TT_ATTACH_RINGS";  // the collector's folder for rings
 inline constexpr char kCapacityVariable[] = "TT_ATTACH_RING_BYTES";
 inline constexpr char kPausedVariable[] = "TT_ATTACH_PAUSED";  // set: the ring begins paused
@@ -104,7 +104,9 @@ struct StepRecord {
   std::uint64_t voluntary = 0, involuntary = 0, minor = 0, major = 0;
 };
 
-enum class SlotValuesKind : std::uint32_t { Int32, Int64, Float, Cells };
+// Of a mask there are two lists: the cells that at least one token attends to, and the first two of
+// each row; -1: there is none (a row of padding has none).
+enum class SlotValuesKind : std::uint32_t { Int32, Int64, Float, Cells, FirstCells };
 
 struct SlotRecord {
   std::uint32_t tensor = 0;

@@ -42,7 +42,7 @@ bool make_room(Scheduler& s, uint32_t count) {
 
 uint64_t value_bytes(SlotValuesKind kind) { return kind == SlotValuesKind::Int64 ? 8 : 4; }
 
-// Copies a list of numbers, or the cells of a mask, to s.values.
+// Copies a list of numbers, or the two lists of cells of a mask, to s.values.
 bool copy_values(Scheduler& s, const char* tensor, uint32_t capture, bool cells) {
   const Library& ggml = *s.ggml;
   if (s.captured_count == kMaxCaptured) return false;
@@ -67,16 +67,32 @@ bool copy_values(Scheduler& s, const char* tensor, uint32_t capture, bool cells)
   if (cells && (half || single)) {
     const auto count = static_cast<uint64_t>(ne[0]);
     const uint64_t row_bytes = count * (half ? 2 : 4);
-    const uint64_t flags_at = count * 4, row_at = padded(flags_at + count, 8);
-    if (row_at + row_bytes > room) return false;
+    const auto rows = static_cast<uint64_t>(ne[1] * ne[2] * ne[3]);
+    const uint64_t cells_at = rows * 8, flags_at = cells_at + count * 4,
+                   row_at = padded(flags_at + count, 8);
+    if (row_at + row_bytes > room || s.captured_count + 1 == kMaxCaptured) return false;
+    auto* first = reinterpret_cast<int32_t*>(out);
     auto* flags = reinterpret_cast<uint8_t*>(out) + flags_at;
     memset(flags, 0, count);
     for (int64_t i3 = 0; i3 < ne[3]; ++i3)
       for (int64_t i2 = 0; i2 < ne[2]; ++i2)
-        for (int64_t i1 = 0; i1 < ne[1]; ++i1)
-          mark_attended(read_row(i1, i2, i3, row_bytes, out + row_at), half, count, flags);
+        for (int64_t i1 = 0; i1 < ne[1]; ++i1) {
+          const char* row = read_row(i1, i2, i3, row_bytes, out + row_at);
+          const int32_t one = first_attended(row, half, count);
+          *first++ = one;
+          *first++ =
+              one < 0 ? -1 : first_attended(row, half, count, static_cast<uint64_t>(one) + 1);
+          mark_attended(row, half, count, flags);
+        }
+    Captured firsts = captured;
+    firsts.kind = SlotValuesKind::FirstCells;
+    firsts.count = static_cast<uint32_t>(rows * 2);
+    firsts.bytes = rows * 8;
+    s.captured[s.captured_count++] = firsts;
+    s.values_used += cells_at;
+    captured.offset = s.values_used;
     captured.kind = SlotValuesKind::Cells;
-    captured.count = number_attended(flags, count, reinterpret_cast<int32_t*>(out));
+    captured.count = number_attended(flags, count, reinterpret_cast<int32_t*>(out + cells_at));
   } else {
     if (strcmp(type, "i32") == 0) {
       captured.kind = SlotValuesKind::Int32;
@@ -253,8 +269,9 @@ void write_step(const Scheduler& s, const Graph& graph, StepRecord step, bool ha
     if (complete && has_times) parts[count++] = {s.times, step.times * sizeof *s.times};
     for (uint32_t i = 0; i < s.captured_count && count + 3 < kMaxParts; ++i) {
       const Captured& captured = s.captured[i];
-      // Without times, only what may be tokens, positions and outputs is kept.
-      const bool is_short = captured.kind == SlotValuesKind::Int32 && captured.count <= 8192;
+      // Without times, only what may be tokens, positions, outputs and their cells is kept.
+      const bool is_short = captured.count <= 8192 && captured.kind != SlotValuesKind::Float &&
+                            captured.kind != SlotValuesKind::Cells;
       if (!complete && !is_short) continue;
       const bool by_capture = captures && captured.capture < graph.captures;
       const uint32_t tensor =

@@ -10,6 +10,7 @@
 
 #include "tracer/engine/host_facts.h"
 #include "tracer/request/generation.h"
+#include "tracer/text/recorded_answer.h"
 #include "tracer/text/utf8.h"
 
 namespace tt::attach {
@@ -99,7 +100,8 @@ const std::vector<std::int64_t>* ints_of(const GraphTemplate& graph, const RunSt
                                          SlotKind kind) {
   for (const CopiedList& list : step.lists) {
     const auto slot = slots.find(list.tensor);
-    if (slot != slots.end() && graph.slots[slot->second].kind == kind && !list.values.ints.empty())
+    if (slot != slots.end() && !list.first_cells && graph.slots[slot->second].kind == kind &&
+        !list.values.ints.empty())
       return &list.values.ints;
   }
   return nullptr;
@@ -169,6 +171,16 @@ void AttachedContext::describe(const ProgramFacts& program) {
     if (entry.key.starts_with("tokenizer.") || entry.key.starts_with("general.")) continue;
     if (info_.facts.size() < kMaxSessionFacts / 2) add("model." + entry.key, value_text(entry));
   }
+  // As llama-server leaves them out of its answers.
+  const bool shows_control = std::ranges::any_of(program.command, [](const std::string& option) {
+    return option == "--special" || option == "-sp";
+  });
+  if (vocabulary_ && !shows_control) {
+    std::vector<std::int32_t> silent;
+    for (std::int32_t id = 0; std::cmp_less(id, info_.n_vocab); ++id)
+      if (vocabulary_->is_control(id)) silent.push_back(id);
+    if (!silent.empty()) add("request.silent", format_ranges(silent));
+  }
   add("attach.command", text_of(program.command));
   add("attach.pid", std::to_string(program.pid));
   add("attach.context", std::to_string(program.context));
@@ -204,6 +216,7 @@ void AttachedContext::add(const ListedGraph& listed) {
     known.slots.emplace(built.graph.slots[s].tensor.v, s);
   known.has_cache = std::ranges::any_of(
       built.graph.tensors, [](const Tensor& tensor) { return tensor.kind == TensorKind::Kv; });
+  known.cache = cache_lists(built.graph);
   // The same template at other addresses, or the same allocation.
   for (const auto& [number, other] : graphs_) {
     if (other.graph->fingerprint != built.graph.fingerprint || *other.graph != built.graph)
@@ -224,9 +237,53 @@ const AttachedContext::Known* AttachedContext::graph_of(const RunStep& step) con
   return found == graphs_.end() ? nullptr : &found->second;
 }
 
+// Of the largest cache: the mask of one with a sliding window, or with attention in chunks, may
+// hide all cells of a sequence but the last ones.
+std::optional<AttachedContext::Known::CacheLists> AttachedContext::cache_lists(
+    const GraphTemplate& graph) {
+  std::optional<Known::CacheLists> found;
+  for (const Slot& slot : graph.slots) {
+    if (slot.kind != SlotKind::CachePositions) continue;
+    const Tensor& cache =
+        graph.tensor(graph.root(graph.node(graph.op(slot.read_at).last()).output));
+    if (found && cache.ne[1] < found->per_stream) continue;
+    const auto mask = std::ranges::find_if(graph.slots, [&](const Slot& other) {
+      return other.kind == SlotKind::AttendedCells && other.layer == slot.layer;
+    });
+    // The lists of the keys and of the values of a layer are of the same cells.
+    if (found && mask == graph.slots.end()) continue;
+    found = {.own = slot.tensor.v,
+             .mask = mask == graph.slots.end() ? kNone : mask->tensor.v,
+             .per_stream = cache.ne[1],
+             .streams = cache.ne[2]};
+  }
+  return found;
+}
+
+void AttachedContext::add_cells(const RunStep& step, const Known& known, StepTokens& tokens) const {
+  if (!known.cache) return;
+  const CopiedList* own = nullptr;
+  for (const CopiedList& list : step.lists) {
+    if (list.tensor == known.cache->own && !list.first_cells) own = &list;
+    if (list.tensor != known.cache->mask || !list.first_cells) continue;
+    for (std::size_t i = 0; i + 1 < list.values.ints.size(); i += 2)
+      if (list.values.ints[i] >= 0)  // else the row fills up the mask
+        tokens.attended.push_back({list.values.ints[i], list.values.ints[i + 1]});
+  }
+  if (own == nullptr || own->values.ints.size() != tokens.batch.size()) return;
+  tokens.cells = {.own = own->values.ints,
+                  .attended = tokens.attended,
+                  .per_stream = known.cache->per_stream,
+                  .streams = known.cache->streams};
+  tokens.in_cache = cache_.of(tokens.cells);
+  for (std::size_t i = 0; i < tokens.in_cache.size(); ++i)
+    tokens.batch[i].in_cache = tokens.in_cache[i];
+}
+
 StepTokens AttachedContext::tokens_of(const RunStep& step, const Known& known) const {
   const auto ints = [&](SlotKind kind) { return ints_of(*known.graph, step, known.slots, kind); };
-  StepTokens tokens{.ids = ints(SlotKind::TokenIds), .batch = {}, .runs = {}};
+  StepTokens tokens;
+  tokens.ids = ints(SlotKind::TokenIds);
   if (tokens.ids == nullptr) return tokens;
   const auto* positions = ints(SlotKind::Positions);
   const auto* outputs = ints(SlotKind::OutputIds);
@@ -242,6 +299,7 @@ StepTokens AttachedContext::tokens_of(const RunStep& step, const Known& known) c
       if (at >= 0 && std::cmp_less(at, tokens.batch.size()))
         tokens.batch[static_cast<std::size_t>(at)].output = true;
   }
+  add_cells(step, known, tokens);
   tokens.runs = requests_.runs_of(tokens.batch);
   return tokens;
 }
@@ -325,7 +383,28 @@ void AttachedContext::write_graph(const Known& known, Step& step) {
         {.id = step.allocation, .graph = step.graph, .addresses = known.addresses}));
 }
 
-void AttachedContext::add_tokens(const StepTokens& tokens, Step& step) {
+// What became of the draft that the last batch of the request checked: `run` is the first one of
+// the next batch.
+void AttachedContext::settle_draft(const TokenRun& run) {
+  Session& session = *session_;
+  std::vector<Token>& batch = session.last_batch[run.request];
+  if (run.same_batch || batch.empty()) return;
+  const bool goes_on = run.goes_back || run.position == batch.back().position + 1;
+  std::vector<Token> settled;
+  for (Token& token : batch) {
+    const Draft before = token.draft;
+    if (run.goes_back && token.position >= run.position) {
+      token.draft = Draft::Rejected;
+    } else if (token.draft == Draft::Unknown && goes_on && run.generated) {
+      token.draft = Draft::Accepted;
+    }
+    if (token.draft != before) settled.push_back(token);
+  }
+  batch.clear();
+  if (!settled.empty() && session.writing()) session.keep(session.writer->replace_tokens(settled));
+}
+
+void AttachedContext::add_tokens(const StepTokens& tokens, bool has_sequences, Step& step) {
   Session& session = *session_;
   step.first_token = session.added.tokens;
   if (tokens.ids == nullptr) return;
@@ -334,15 +413,28 @@ void AttachedContext::add_tokens(const StepTokens& tokens, Step& step) {
   bool any_prompt = false;
   for (const TokenRun& run : tokens.runs) {
     any_prompt = any_prompt || !run.generated;
+    std::optional<std::uint32_t> sequence;
+    if (has_sequences) {
+      sequence =
+          session.sequences
+              .try_emplace(run.request, static_cast<std::uint32_t>(session.sequences.size() + 1))
+              .first->second;
+      settle_draft(run);
+    }
     for (std::size_t i = run.begin; i < run.end; ++i) {
       const auto id = static_cast<std::int32_t>((*tokens.ids)[i]);
+      // The first token of a run was sampled.
+      const bool proposed = sequence && run.generated && i > run.begin;
       added.push_back({.index = session.added.tokens++,
                        .id = id,
                        .position = tokens.batch[i].position,
                        .generated = run.generated,
                        .reused = false,
-                       .text = vocabulary_ ? vocabulary_->piece(id) : ""});
+                       .text = vocabulary_ ? vocabulary_->piece(id) : "",
+                       .sequence = sequence,
+                       .draft = proposed ? Draft::Unknown : Draft::None});
       session.added.generated += run.generated ? 1 : 0;
+      if (sequence && run.generated) session.last_batch[run.request].push_back(added.back());
     }
   }
   if (step.phase == Phase::Other) step.phase = any_prompt ? Phase::Prompt : Phase::Generate;
@@ -393,23 +485,27 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
     write_graph(*known, step);
     step.slots.resize(known->graph->slots.size());
     for (const CopiedList& list : run.lists) {
+      if (list.first_cells) continue;
       const auto slot = known->slots.find(list.tensor);
       if (slot != known->slots.end()) step.slots[slot->second] = list.values;
     }
   }
   step.phase = known->has_cache ? Phase::Other : Phase::Embed;
   const StepTokens tokens = tokens_of(run, *known);
-  add_tokens(tokens, step);
+  const bool warm_up = is_warm_up(run);
+  // Accepted tokens are a prompt for a draft model: its steps are not told apart.
+  add_tokens(tokens, known->has_cache && !draft_ && !warm_up, step);
   if (step.n_tokens == 0) {
     step.phase = Phase::Other;
     requests_.add_other();
-    prompts_.forget();
+    forget_cache();
   } else if (known->has_cache) {
     requests_.add(tokens.batch, tokens.runs, run.head.begin, run.head.end);
+    cache_.add(tokens.cells, tokens.in_cache);
     prompts_.add(*tokens.ids, tokens.runs);
     evaluated_ += static_cast<std::int32_t>(step.n_tokens);
   }
-  any_request_ = any_request_ || step.n_tokens > 0;
+  any_request_ = any_request_ || (step.n_tokens > 0 && !warm_up);
   take_conditions(run.head, step);
   session.losses.count_mismatches += run.head.mismatch != 0 ? 1 : 0;
   session.losses.slot_values_dropped += run.head.slots_lost;

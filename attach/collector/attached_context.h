@@ -2,6 +2,7 @@
 // .ttrace files. One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "attach/collector/cache_sequences.h"
 #include "attach/collector/prompt_history.h"
 #include "attach/collector/records.h"
 #include "attach/collector/request_tracker.h"
@@ -40,6 +42,9 @@ struct StepTokens {
   const std::vector<std::int64_t>* ids = nullptr;  // null: none
   std::vector<BatchToken> batch;
   std::vector<TokenRun> runs;
+  StepCells cells;                                    // empty lists: not known
+  std::vector<std::array<std::int64_t, 2>> attended;  // the list that `cells` refers to
+  std::vector<std::uint32_t> in_cache;                // of each token; empty: not known
 };
 
 // What became of a session, for the user.
@@ -82,7 +87,11 @@ class AttachedContext {
   void add(const RunStep& step, std::vector<PageFault>& faults);
   void commit();
   // Steps were not recorded.
-  void forget_prompts() { prompts_.forget(); }
+  void forget_cache() {
+    prompts_.forget();
+    cache_.forget();
+    requests_.forget_cache();
+  }
   // CLOCK_MONOTONIC; of the open session.
   std::int64_t last_end() const { return last_end_; }
   // Of the open session.
@@ -100,6 +109,13 @@ class AttachedContext {
     std::map<std::uint32_t, std::uint32_t> slots;  // by tensor
     std::vector<std::uint64_t> addresses;
     bool has_cache = false;
+    // Where tokens are in the cache; nullopt: the graph does not tell.
+    struct CacheLists {
+      std::uint32_t own = 0,
+                    mask = 0;  // tensors; without a list of first cells if there is no mask
+      std::int64_t per_stream = 0, streams = 0;
+    };
+    std::optional<CacheLists> cache;
   };
   struct Counts {
     std::uint32_t steps = 0, tokens = 0, generated = 0;
@@ -114,6 +130,10 @@ class AttachedContext {
     Ns prompt_end{};          // of the last step with tokens of a prompt
     Counts added, committed;  // added: also those that could not be written
     std::optional<StepRecord> last_record;
+    // Token::sequence of each request of the tracker. A warm-up has none.
+    std::map<std::uint32_t, std::uint32_t> sequences;
+    // By request: the tokens of its last batch, whose draft the next one shows the result of.
+    std::map<std::uint32_t, std::vector<Token>> last_batch;
     LossCounters losses;
     std::string error;
     bool writing() const { return writer != nullptr && error.empty(); }
@@ -123,11 +143,14 @@ class AttachedContext {
   void find_model(const ProgramFacts& program, const RawGraph& graph);
   void describe(const ProgramFacts& program);
   const Known* graph_of(const RunStep& step) const;
+  static std::optional<Known::CacheLists> cache_lists(const GraphTemplate& graph);
   StepTokens tokens_of(const RunStep& step, const Known& known) const;
+  void add_cells(const RunStep& step, const Known& known, StepTokens& tokens) const;
   std::string text_of_tokens(std::span<const std::int32_t> ids) const;
   std::string title_of(const StepTokens& tokens) const;
   void write_graph(const Known& known, Step& step);
-  void add_tokens(const StepTokens& tokens, Step& step);
+  void add_tokens(const StepTokens& tokens, bool has_sequences, Step& step);
+  void settle_draft(const TokenRun& run);
   void take_conditions(const StepRecord& record, Step& step);
 
   std::string model_;
@@ -142,6 +165,7 @@ class AttachedContext {
   bool any_request_ = false;
   std::int64_t last_end_ = 0;
   RequestTracker requests_;
+  CacheSequences cache_;
   PromptHistory prompts_;
   std::optional<Session> session_;
   OffsetCoverage coverage_;

@@ -77,7 +77,7 @@ void Collector::pause(bool paused) {
     wanted_ = requests_.kept + *options_.requests;
   for (Process& process : processes_) {
     process.ring.pause(paused);
-    for (auto& [scheduler, recording] : process.contexts) recording->context.forget_prompts();
+    for (auto& [scheduler, recording] : process.contexts) recording->context.forget_cache();
   }
 }
 

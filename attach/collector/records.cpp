@@ -148,7 +148,9 @@ std::optional<RunStep> parse_step(std::span<const std::byte> body) {
     const std::size_t width = record.kind == SlotValuesKind::Int64 ? 8 : 4;
     if (record.bytes > in.left() || std::uint64_t{record.count} * width > record.bytes)
       return std::nullopt;
-    CopiedList list{.tensor = record.tensor, .values = {}};
+    CopiedList list{.tensor = record.tensor,
+                    .first_cells = record.kind == SlotValuesKind::FirstCells,
+                    .values = {}};
     switch (record.kind) {
       case SlotValuesKind::Float:
         list.values.floats = in.values<float>(record.count);

@@ -24,6 +24,7 @@ struct ListedGraph {
 
 struct CopiedList {
   std::uint32_t tensor = 0;  // of the graph
+  bool first_cells = false;  // of a mask, not a list of the step
   SlotValues values;
 };
 

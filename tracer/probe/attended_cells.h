@@ -9,10 +9,11 @@
 
 namespace tt {
 
+inline constexpr uint16_t kHalfMinusInf = 0xFC00;
+
 // Sets the flag of each cell that the query of this row attends to. `half`: the row has F16 values,
 // else F32; the others are minus infinity.
 inline void mark_attended(const char* row, bool half, uint64_t cells, uint8_t* attended) {
-  constexpr uint16_t kHalfMinusInf = 0xFC00;
   if (half) {
     const auto* values = reinterpret_cast<const uint16_t*>(row);
     for (uint64_t i = 0; i < cells; ++i)
@@ -22,6 +23,19 @@ inline void mark_attended(const char* row, bool half, uint64_t cells, uint8_t* a
     for (uint64_t i = 0; i < cells; ++i)
       if (values[i] != -__builtin_inff()) attended[i] = 1;
   }
+}
+
+// The first cell from `begin` on that the query of this row attends to; -1: none.
+inline int32_t first_attended(const char* row, bool half, uint64_t cells, uint64_t begin = 0) {
+  uint64_t i = begin;
+  if (half) {
+    const auto* values = reinterpret_cast<const uint16_t*>(row);
+    while (i < cells && values[i] == kHalfMinusInf) ++i;
+  } else {
+    const auto* values = reinterpret_cast<const float*>(row);
+    while (i < cells && values[i] == -__builtin_inff()) ++i;
+  }
+  return i < cells ? static_cast<int32_t>(i) : -1;
 }
 
 // Writes the indices of the attended cells, ascending. Usually they are one run, so groups of
