@@ -168,6 +168,14 @@ constexpr std::array kTokenColumns = {
     Column<TokenRow>{"position", "INTEGER", [](T r, Output& o) { o.integer(r.token.position); }},
     Column<TokenRow>{"generated", "INTEGER", [](T r, Output& o) { o.integer(r.token.generated); }},
     Column<TokenRow>{"reused", "INTEGER", [](T r, Output& o) { o.integer(r.token.reused); }},
+    Column<TokenRow>{"sequence", "INTEGER",
+                     [](T r, Output& o) {
+                       if (r.token.sequence) o.integer(*r.token.sequence);
+                     }},
+    Column<TokenRow>{"draft", "TEXT",
+                     [](T r, Output& o) {
+                       if (r.token.draft != Draft::None) o.text_copy(to_text(r.token.draft));
+                     }},
     Column<TokenRow>{"text", "TEXT", [](T r, Output& o) { o.text_copy(r.token.text); }},
 };
 

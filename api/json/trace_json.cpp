@@ -97,8 +97,14 @@ Json head_json(const GraphPart& part) {
 }  // namespace
 
 Json to_json(const Token& token) {
-  return {{"index", token.index},         {"id", token.id},         {"position", token.position},
-          {"generated", token.generated}, {"reused", token.reused}, {"text", token.text}};
+  return {{"index", token.index},
+          {"id", token.id},
+          {"position", token.position},
+          {"generated", token.generated},
+          {"reused", token.reused},
+          {"sequence", token.sequence ? Json(*token.sequence) : Json()},
+          {"draft", token.draft == Draft::None ? Json() : Json(to_text(token.draft))},
+          {"text", token.text}};
 }
 
 Json to_json(const StepSummary& step) {

@@ -46,7 +46,7 @@ struct SessionSummary {
   std::uint64_t file_bytes = 0;
   SessionConditions conditions;
   std::vector<TemplateRow> templates;
-  std::string answer;
+  std::vector<SequenceAnswer> answers;
   std::vector<Finding> findings;
   std::vector<Advice> advice;
   Validation validation;
@@ -78,9 +78,7 @@ std::expected<SessionSummary, TraceError> read_summary(const SessionReader& read
   summary.advice = session_advice(*figures);
   const auto tokens = reader.tokens(0, std::numeric_limits<std::uint32_t>::max());
   if (!tokens) return std::unexpected(tokens.error());
-  RecordedAnswer answer(summary.overview.info);
-  for (const Token& token : *tokens) summary.answer += answer.push(token);
-  summary.answer += answer.rest();
+  summary.answers = recorded_answers(summary.overview.info, *tokens);
   return summary;
 }
 
@@ -274,8 +272,12 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   put("\n");
   print_phases(summary.conditions);
   if (!summary.templates.empty()) print_templates(summary.templates);
-  if (!summary.answer.empty())
-    print_line("\nanswer\n{}", escape_control_chars(summary.answer, "\n\t"));
+  for (const auto& [sequence, text] : summary.answers) {
+    if (text.empty()) continue;
+    const bool alone = !sequence || summary.answers.size() == 1;
+    print_line("\nanswer{}\n{}", alone ? "" : std::format(", sequence {}", *sequence),
+               escape_control_chars(text, "\n\t"));
+  }
   if (!with_facts) return;
   put("\n");
   for (const auto& [name, value] : info.facts)
@@ -283,7 +285,7 @@ void print_session(const SessionSummary& summary, bool with_facts) {
 }
 
 // The fields of GET /sessions/{id}, plus phases, the templates of /templates, the answer, the
-// findings of /findings, and the verdict of /validation.
+// answer of each request, the findings of /findings, and the verdict of /validation.
 Json json_of(const SessionSummary& summary) {
   Json out = to_json(SessionEntry{.id = summary.overview.info.id,
                                   .file_bytes = summary.file_bytes,
@@ -294,7 +296,15 @@ Json json_of(const SessionSummary& summary) {
   conditions.erase("phases");
   out["conditions"] = std::move(conditions);
   out.update(to_json(summary.templates));
-  out["answer"] = summary.answer;
+  std::string text;
+  Json answers = Json::array();
+  for (const SequenceAnswer& answer : summary.answers) {
+    text += (text.empty() ? "" : "\n") + answer.text;
+    answers.push_back(
+        {{"sequence", answer.sequence ? Json(*answer.sequence) : Json()}, {"text", answer.text}});
+  }
+  out["answer"] = std::move(text);
+  out["answers"] = std::move(answers);
   out.update(findings_json(summary.findings, summary.advice, summary.overview.info.n_experts > 0));
   out["verdict"] = summary.validation.verdict();
   return out;

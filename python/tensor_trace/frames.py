@@ -16,6 +16,7 @@ _PER_STEP = {
     "timing": ("fast", "learned", "exact", "none"),
     "verdict": ("clean", "contended", "throttled", "disk"),
     "kind": ("major", "minor"),
+    "draft": ("accepted", "rejected", "unknown"),
 }
 
 

@@ -117,6 +117,8 @@ TABLES: dict[str, dict[str, str]] = {
         "position": "int64",
         "generated": "bool",
         "reused": "bool",
+        "sequence": "Int64",
+        "draft": TEXT,
         "text": "object",
     },
     "expert": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -343,9 +344,19 @@ class Session:
 
     @property
     def text(self) -> str:
-        """The answer."""
+        """The answer; the answers of several requests, one after the other.
+
+        Without control tokens, and tokens of drafts that were not accepted or whose result is not
+        known.
+        """
         tokens = self.tokens()
-        return "".join(tokens.text[tokens.generated])
+        left_out = tokens.draft.isin(["rejected", "unknown"])
+        silent = self.facts.get("request.silent", "")  # "0-2 7"
+        for first, last in re.findall(r"(\d+)(?:-(\d+))?", silent):
+            left_out |= tokens.vocabulary_id.between(int(first), int(last or first))
+        answer = tokens[tokens.generated & ~left_out]
+        texts = answer.groupby(answer.sequence.fillna(0), sort=True).text.agg("".join)
+        return "\n".join(texts)
 
     def __repr__(self) -> str:
         info = self.info

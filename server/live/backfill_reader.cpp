@@ -59,6 +59,7 @@ class BatchReader {
         deadline_(Clock::now() + kMaxBatchTime) {}
 
   void read() {
+    hold_back_draft();
     while (request_.kinds.any_of_step() && at_.step < batch_.steps && !full()) {
       const bool known = read_step();
       if (known && request_.kinds.token && !read_tokens(step_tokens_end_)) return;
@@ -70,6 +71,22 @@ class BatchReader {
   }
 
  private:
+  // The tokens of a draft are sent with its result, which the step after it shows: until then, the
+  // last step is not there. A session that has ended has no such step.
+  void hold_back_draft() {
+    if (batch_.state != SessionState::Running || batch_.steps == 0 ||
+        info_.fact("attach.pid").empty())
+      return;
+    const auto step = reader_.step(StepId{batch_.steps - 1});
+    if (!step || step->n_tokens < 2) return;
+    const auto tokens = reader_.tokens(step->first_token, step->n_tokens);
+    if (!tokens || std::ranges::none_of(
+                       *tokens, [](const Token& token) { return token.draft == Draft::Unknown; }))
+      return;
+    --batch_.steps;
+    batch_.tokens = std::min(batch_.tokens, step->first_token);
+  }
+
   bool full() const { return bytes_ >= kMaxBatchBytes || Clock::now() >= deadline_; }
 
   // Returns false if the step is damaged; a DamagedRecord was added.

@@ -70,8 +70,29 @@ bool RecordedAnswer::is_silent(std::int32_t id) const {
 }
 
 std::string RecordedAnswer::push(const Token& token) {
-  if (!token.generated || is_silent(token.id)) return {};
-  return stream_.push(token.text);
+  if (!in_answer(token) || is_silent(token.id)) return {};
+  return stream_of(token.sequence).push(token.text);
+}
+
+std::string RecordedAnswer::rest(std::optional<std::uint32_t> sequence) {
+  return stream_of(sequence).flush();
+}
+
+TextStream& RecordedAnswer::stream_of(std::optional<std::uint32_t> sequence) {
+  if (!sequence) return stream_;
+  return streams_.try_emplace(*sequence, std::vector<std::string>{}).first->second;
+}
+
+std::vector<SequenceAnswer> recorded_answers(const SessionInfo& info,
+                                             std::span<const Token> tokens) {
+  RecordedAnswer answer(info);
+  std::map<std::optional<std::uint32_t>, std::string> texts;
+  for (const Token& token : tokens)
+    if (in_answer(token)) texts[token.sequence] += answer.push(token);
+  std::vector<SequenceAnswer> answers;
+  for (auto& [sequence, text] : texts)
+    answers.push_back({.sequence = sequence, .text = std::move(text) + answer.rest(sequence)});
+  return answers;
 }
 
 }  // namespace tt

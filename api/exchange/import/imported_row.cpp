@@ -26,6 +26,11 @@ void add_conditions_from(const Json& json, StepConditions& conditions) {
       conditions.*of.value = number_in<std::uint64_t>(json, of.name);
 }
 
+std::optional<std::uint32_t> sequence_in(const Json& token) {
+  const auto sequence = number_in<std::uint32_t>(token, "sequence");
+  return sequence > 0 ? std::optional(sequence) : std::nullopt;
+}
+
 std::string token_text(const Json& token) {
   const std::string hex = text_in(token, "text_hex");
   std::string text;
@@ -123,7 +128,9 @@ std::vector<Token> tokens_from(const Json& json) {
                       .position = number_in<std::int32_t>(token, "position"),
                       .generated = flag_in(token, "generated"),
                       .reused = flag_in(token, "reused"),
-                      .text = token_text(token)});
+                      .text = token_text(token),
+                      .sequence = sequence_in(token),
+                      .draft = enum_from(text_in(token, "draft"), Draft::Unknown, Draft::None)});
   }
   return tokens;
 }

@@ -21,7 +21,7 @@ from .blob import BlobReader, unpacked
 from .graph import Template, read_template
 
 APPLICATION_ID = 0x54545243  # TTRC
-VERSION = 6
+VERSION = 7
 MAX_STEP_VALUES = 16 << 20
 MAX_STEP_FAULTS = 1 << 20
 MAX_CAPTURED_VALUES = 16 << 20
@@ -275,9 +275,11 @@ class SessionFile:
                     raise DamagedSession("its number of ops is not that of its row")
             yield step
 
-    def tokens(self) -> Iterator[tuple[int, int, int, int, int, bytes]]:
-        """Index, id, position, generated, reused, text."""
-        yield from self._rows("tt_token", "idx")
+    def tokens(self) -> Iterator[tuple[int, int, int, int, int, int | None, str | None, bytes]]:
+        """Index, id, position, generated, reused, sequence, draft, text."""
+        for *known, text in self._rows("tt_token", "idx"):
+            sequence, draft = known[5:] or (None, "none")
+            yield *known[:5], sequence, None if _text(draft) == "none" else _text(draft), text
 
     def faults(self, first: int = 0, end: int | None = None) -> Iterator[StepFaults]:
         """By step; of each step first the major ones."""

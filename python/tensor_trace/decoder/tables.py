@@ -337,10 +337,10 @@ class Decoder:
         columns: dict[str, Column] = {
             name: [row[i] for row in rows]
             for i, name in enumerate(
-                ("token_id", "vocabulary_id", "position", "generated", "reused")
+                ("token_id", "vocabulary_id", "position", "generated", "reused", "sequence", "draft")
             )
         }
-        yield columns | {"text": [row[5].decode("utf-8", "replace") for row in rows]}
+        yield columns | {"text": [row[-1].decode("utf-8", "replace") for row in rows]}
 
     def _model(self, wanted: set[str], first: int, end: int | None):
         rows = list(self.file.model_files())

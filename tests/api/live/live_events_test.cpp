@@ -100,7 +100,7 @@ TEST(LiveEvents, MatchProtocol) {
             R"("generated":1,"max_tokens":9})");
   EXPECT_EQ(token_event("s", token, "é"),
             R"({"type":"token","session":"s","index":6,"id":42,"position":6,"generated":true,)"
-            R"("reused":false,"text":"é"})");
+            R"("reused":false,"sequence":null,"draft":null,"text":"é"})");
   EXPECT_EQ(text_event("s", 7, "rest"), R"({"type":"text","session":"s","index":7,"text":"rest"})");
   EXPECT_EQ(loss_event("s", {.tokens = 1, .steps = 2, .ops = 3, .routing = 4}),
             R"({"type":"loss","session":"s","tokens":1,"steps":2,"ops":3,"routing":4})");

@@ -96,7 +96,8 @@ void expect_equals_rest(TestServer& server, const std::string& id,
   const json tokens = server.get("/api/v1/sessions/" + id + "/tokens?limit=10000").body["tokens"];
   ASSERT_EQ(transcript.tokens.size(), tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    for (const char* field : {"index", "id", "position", "generated", "reused"})
+    for (const char* field : {"index", "id", "position", "generated", "reused", "sequence",
+                              "draft"})
       ASSERT_EQ(transcript.tokens[i][field], tokens[i][field]) << i << ' ' << field;
   }
   EXPECT_EQ(transcript.text, server.state_of(id)["text"].get<std::string>());

@@ -230,7 +230,9 @@ inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape
   }
   for (std::size_t i = 0; i < shape.tokens; ++i)
     s.tokens.push_back({static_cast<std::uint32_t>(i), dice.any_i32(), dice.any_i32(),
-                        dice.one_in(2), dice.one_in(2), dice.text(8)});
+                        dice.one_in(2), dice.one_in(2), dice.text(8),
+                        dice.one_in(2) ? std::optional(dice.any_u32()) : std::nullopt,
+                        static_cast<Draft>(dice.below(4))});
   for (std::size_t i = 0; i < shape.steps; ++i) {
     Step step;
     if (!s.allocations.empty() && !dice.one_in(10)) {

@@ -86,6 +86,36 @@ TEST(RecordedAnswer, ReadsFilesWithoutStopsAndControlTokens) {
   EXPECT_EQ(answer.rest(), "\uFFFD");
 }
 
+TEST(RecordedAnswer, OfEachRequestIsWithoutRejectedDrafts) {
+  std::vector<Token> tokens;
+  const auto add = [&](std::uint32_t sequence, const char* text, bool generated,
+                       Draft draft = Draft::None) {
+    tokens.push_back({.index = static_cast<std::uint32_t>(tokens.size()),
+                      .generated = generated,
+                      .text = text,
+                      .sequence = sequence,
+                      .draft = draft});
+  };
+  add(2, "asked", false);
+  add(1, "asked", false);
+  add(2, "One \xE2", true);
+  add(1, "Two", true);
+  add(2, "\x82", true, Draft::Accepted);
+  add(1, " wrong", true, Draft::Rejected);
+  add(2, "\xAC", true);
+  add(1, " right", true);
+  add(1, " open", true, Draft::Unknown);
+  add(3, "asked", false);
+  SessionInfo info;
+  info.facts.emplace_back("request.stop.0", "Two");  // cuts no answer of another program
+  const auto answers = recorded_answers(info, tokens);
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].sequence, 1U);
+  EXPECT_EQ(answers[0].text, "Two right");
+  EXPECT_EQ(answers[1].sequence, 2U);
+  EXPECT_EQ(answers[1].text, "One \u20AC");
+}
+
 TEST(Ranges, RoundTrip) {
   EXPECT_EQ(format_ranges({}), "");
   EXPECT_EQ(format_ranges({0, 1, 2, 7, 9, 10}), "0-2 7 9-10");

@@ -51,6 +51,10 @@ const char* to_text(Timing v) {
   static constexpr std::array names = {"fast", "learned", "exact", "none"};
   return name_of(names, v);
 }
+const char* to_text(Draft v) {
+  static constexpr std::array names = {"none", "accepted", "rejected", "unknown"};
+  return name_of(names, v);
+}
 const char* to_text(Level v) {
   static constexpr std::array names = {"off", "minimal", "detailed", "verbose"};
   return name_of(names, v);

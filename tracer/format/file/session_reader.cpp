@@ -212,11 +212,13 @@ std::expected<Step, TraceError> SessionReader::Impl::read_step(StepId id) {
 
 Status SessionReader::Impl::read_tokens(std::uint32_t first, std::uint32_t count,
                                         std::vector<Token>& out) {
-  if (auto ready = prepare(get_tokens,
-                           "SELECT idx, id, position, generated, reused, text, crc "
-                           "FROM tt_token WHERE idx >= ? ORDER BY idx LIMIT ?");
-      !ready)
-    return ready;
+  const bool has_sequences = version >= 7;
+  const char* select = has_sequences
+                           ? "SELECT idx, id, position, generated, reused, sequence, draft, text, "
+                             "crc FROM tt_token WHERE idx >= ? ORDER BY idx LIMIT ?"
+                           : "SELECT idx, id, position, generated, reused, text, crc "
+                             "FROM tt_token WHERE idx >= ? ORDER BY idx LIMIT ?";
+  if (auto ready = prepare(get_tokens, select); !ready) return ready;
   const ScopedReset reset(get_tokens);
   sqlite3_bind_int64(get_tokens.get(), 1, first);
   sqlite3_bind_int64(get_tokens.get(), 2, count);
@@ -233,10 +235,18 @@ Status SessionReader::Impl::read_tokens(std::uint32_t first, std::uint32_t count
     t.position = in.integer<std::int32_t>();
     t.generated = in.flag();
     t.reused = in.flag();
+    bool known = true;
+    if (has_sequences) {
+      const auto sequence = in.integer_u64_or_null();
+      const auto draft = enum_of(in.text(), Draft::Unknown);
+      known = draft && std::in_range<std::uint32_t>(sequence.value_or(0));
+      if (sequence) t.sequence = static_cast<std::uint32_t>(*sequence);
+      t.draft = draft.value_or(Draft::None);
+    }
     const auto text = in.blob();
     t.text.assign(reinterpret_cast<const char*>(text.data()), text.size());
     bytes += text.size();
-    if (!in.valid() || t.index != index || bytes > kMaxTokenBytes)
+    if (!in.valid() || !known || t.index != index || bytes > kMaxTokenBytes)
       return std::unexpected(damage(std::format("token {}", index)));
     out.push_back(std::move(t));
   }

@@ -46,6 +46,11 @@ constexpr std::string_view kStepTableOfVersion4 = R"sql(CREATE TABLE tt_step(
   detokenize_ns INTEGER, build_ns INTEGER, evaluate_ns INTEGER, graphs_built INTEGER,
   packed BLOB NOT NULL, crc INTEGER NOT NULL))sql";
 
+// Version 7 added the sequence of a token, and what became of a draft.
+constexpr std::string_view kTokenTableBeforeVersion7 = R"sql(CREATE TABLE tt_token(
+  idx INTEGER PRIMARY KEY, id INTEGER NOT NULL, position INTEGER NOT NULL,
+  generated INTEGER NOT NULL, reused INTEGER NOT NULL, text BLOB NOT NULL, crc INTEGER NOT NULL))sql";
+
 // "tt_step" of "CREATE TABLE tt_step(...".
 std::string_view table_name(std::string_view create) {
   constexpr std::string_view kBefore = "CREATE TABLE ";
@@ -76,7 +81,10 @@ std::vector<std::string_view> tables_of(std::string_view version) {
     if (is_before(version, 5) && name == kAddedInVersion5) continue;
     if (is_before(version, 6) && name == kAddedInVersion6) continue;
     const bool is_old_step = name == "tt_step" && is_before(version, 5);
-    tables.push_back(is_old_step ? step_table_of(version) : create);
+    const bool is_old_token = name == "tt_token" && is_before(version, 7);
+    tables.push_back(is_old_step    ? step_table_of(version)
+                     : is_old_token ? kTokenTableBeforeVersion7
+                                    : create);
   }
   return tables;
 }

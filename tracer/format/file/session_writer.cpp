@@ -119,11 +119,25 @@ struct SessionWriter::Impl {
   void fail(const TraceError& error);
   Status write_final_state(const SessionInfo& info, const LossCounters& losses);
   Status merge_wal();
+  Status write_token(const Token& token);  // adds, replaces
   // Finalizes the statements before it closes the connection: the last close removes the WAL.
   void disconnect();
   // A new connection, after an error that the old one keeps (shared_memory_guard.h).
   Status reconnect();
 };
+
+Status SessionWriter::Impl::write_token(const Token& t) {
+  return RowWriter(add_token)
+      .integer(t.index)
+      .integer(t.id)
+      .integer(t.position)
+      .integer(t.generated)
+      .integer(t.reused)
+      .integer_u64_or_null(t.sequence)
+      .text(to_text(t.draft))
+      .blob(std::as_bytes(std::span(t.text)))
+      .insert();
+}
 
 Status SessionWriter::Impl::prepare() {
   constexpr std::size_t kOtherColumns = 16;  // before the conditions and behind them
@@ -140,7 +154,7 @@ Status SessionWriter::Impl::prepare() {
       {&add_minor_faults, "INSERT INTO tt_minor_fault VALUES(?,?,?,?,?)"},
       {&add_residency, "INSERT INTO tt_residency VALUES(?,?,?,?,?,?)"},
       {&add_values, "INSERT INTO tt_value VALUES(?,?,?,?,?)"},
-      {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?)"},
+      {&add_token, "INSERT OR REPLACE INTO tt_token VALUES(?,?,?,?,?,?,?,?,?)"},
       {&page_count, "PRAGMA page_count"},
   };
   for (const auto& [statement, sql] : all) {
@@ -306,16 +320,18 @@ Status SessionWriter::add_tokens(std::span<const Token> tokens) {
   return impl_->add([&]() -> Status {
     for (const Token& t : tokens) {
       assert(t.index == impl_->tokens);
-      const auto done = RowWriter(impl_->add_token)
-                            .integer(t.index)
-                            .integer(t.id)
-                            .integer(t.position)
-                            .integer(t.generated)
-                            .integer(t.reused)
-                            .blob(std::as_bytes(std::span(t.text)))
-                            .insert();
-      if (!done) return done;
+      if (auto done = impl_->write_token(t); !done) return done;
       ++impl_->tokens;
+    }
+    return {};
+  });
+}
+
+Status SessionWriter::replace_tokens(std::span<const Token> tokens) {
+  return impl_->add([&]() -> Status {
+    for (const Token& t : tokens) {
+      assert(t.index < impl_->tokens);
+      if (auto done = impl_->write_token(t); !done) return done;
     }
     return {};
   });

@@ -32,6 +32,8 @@ class SessionWriter {
   std::expected<void, TraceError> add_allocation(const Allocation& allocation);
   std::expected<void, TraceError> add_tokens(std::span<const Token> tokens);
   std::expected<void, TraceError> add_step(const Step& step);
+  // Writes added tokens again, with what became of a draft.
+  std::expected<void, TraceError> replace_tokens(std::span<const Token> tokens);
   // Page faults of an added step that began at `begin`; only for steps with faults.
   std::expected<void, TraceError> add_faults(const StepFaults& faults, Ns begin,
                                              FaultKind kind = FaultKind::Major);

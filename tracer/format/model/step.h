@@ -212,7 +212,16 @@ struct StepValues {
   friend bool operator==(const StepValues&, const StepValues&) = default;
 };
 
-// One token of the session, prompt and generated alike, in sequence order.
+// What became of a token that a draft proposed: a small model, or another source, whose tokens the
+// model evaluates in one step to check them.
+enum class Draft : std::uint8_t {
+  None,      // not proposed by a draft, or not recorded
+  Accepted,  // the model continued with it
+  Rejected,  // not part of the answer: its position was evaluated again, with another token
+  Unknown    // no later step of the sequence says which
+};
+
+// One token of the session, prompt and generated alike, in the order in which they were evaluated.
 struct Token {
   std::uint32_t index = 0;    // from 0 in the session
   std::int32_t id = 0;        // vocabulary id
@@ -220,8 +229,18 @@ struct Token {
   bool generated = false;
   bool reused = false;  // its KV cells come from an earlier request (prefix reuse)
   std::string text;     // bytes of the token; may be an incomplete UTF-8 character
+  // Of a session with several requests: the request, whose prompt or answer has the token, from 1
+  // in the order of their begins. nullopt: the session has one, or it is not recorded.
+  std::optional<std::uint32_t> sequence{};
+  Draft draft = Draft::None;
   friend bool operator==(const Token&, const Token&) = default;
 };
+
+// Whether the token is part of an answer. The result of the last draft of an answer is not known:
+// its tokens are not.
+inline bool in_answer(const Token& token) {
+  return token.generated && (token.draft == Draft::None || token.draft == Draft::Accepted);
+}
 
 // Data address of each tensor of a template. Written when a template is first used and
 // again only when an address has changed. addresses.size() == number of tensors.
@@ -234,6 +253,7 @@ struct Allocation {
 
 const char* to_text(Phase);
 const char* to_text(Timing);
+const char* to_text(Draft);
 const char* to_text(FaultKind);
 
 }  // namespace tt

@@ -69,6 +69,23 @@ TEST(SessionFile, RoundTripsEmptySession) {
   EXPECT_EQ(check_session(folder / "s.ttrace").value(), std::vector<std::string>{});
 }
 
+// As when a step shows what became of a draft.
+TEST(SessionFile, ReplacesTokens) {
+  TempFolder folder;
+  RandomSession session = random_session(4);
+  auto writer = SessionWriter::create(folder / "s.ttrace", session.info);
+  ASSERT_TRUE(writer.has_value());
+  ASSERT_TRUE(add_all(**writer, session).has_value());
+  for (const std::size_t i : {7U, 8U}) {
+    session.tokens[i].draft = Draft::Rejected;
+    session.tokens[i].sequence = 3;
+  }
+  ASSERT_TRUE((*writer)->replace_tokens(std::span(session.tokens).subspan(7, 2)).has_value());
+  ASSERT_TRUE((*writer)->finish(session.info, session.losses).has_value());
+  EXPECT_EQ(test::read_session(folder / "s.ttrace").value(), session);
+  EXPECT_EQ(check_session(folder / "s.ttrace").value(), std::vector<std::string>{});
+}
+
 TEST(SessionFile, IsSingleFileWhenFinished) {
   TempFolder folder;
   ASSERT_TRUE(write_session(folder / "s.ttrace", random_session(1)).has_value());
@@ -91,7 +108,7 @@ TEST(SessionFile, AnswersPlainSql) {
   }
   const auto line = [](auto v) { return std::to_string(v) + "\n"; };
   EXPECT_EQ(query_sqlite3(file, "PRAGMA application_id"), line(0x54545243));
-  EXPECT_EQ(query_sqlite3(file, "PRAGMA user_version"), "6\n");
+  EXPECT_EQ(query_sqlite3(file, "PRAGMA user_version"), "7\n");
   EXPECT_EQ(query_sqlite3(file, "PRAGMA journal_mode"), "delete\n");
   EXPECT_EQ(query_sqlite3(file, "PRAGMA integrity_check"), "ok\n");
   EXPECT_EQ(query_sqlite3(file, "SELECT value FROM tt_meta WHERE key = 'title'"),

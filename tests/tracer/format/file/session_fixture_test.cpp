@@ -107,8 +107,10 @@ std::string to_text(const test::RandomSession& s) {
     out += std::format("allocation {} of template {} {}\n", a.id.v, a.graph.v,
                        joined(a.addresses, [](auto v) { return std::format("{:x}", v); }));
   for (const Token& t : s.tokens)
-    out += std::format("token {} id {} at {} {}{}{}\n", t.index, t.id, t.position, quoted(t.text),
-                       t.generated ? " generated" : "", t.reused ? " reused" : "");
+    out += std::format("token {} id {} at {} {}{}{}{}{}\n", t.index, t.id, t.position,
+                       quoted(t.text), t.generated ? " generated" : "", t.reused ? " reused" : "",
+                       t.sequence ? std::format(" sequence {}", *t.sequence) : "",
+                       t.draft == Draft::None ? "" : std::format(" draft {}", to_text(t.draft)));
   for (const Step& step : s.steps) out += to_text(step);
   const auto add_faults = [&](const std::vector<StepFaults>& steps, const char* what) {
     for (const StepFaults& of : steps)
@@ -154,6 +156,7 @@ TEST(ReleasedFormat, ReadsVersion4) { expect_golden("session-v4.ttrace", "sessio
 TEST(ReleasedFormat, ReadsVersion5) { expect_golden("session-v5.ttrace", "session-v5.txt"); }
 
 TEST(ReleasedFormat, ReadsVersion6) { expect_golden("session-v6.ttrace", "session-v6.txt"); }
+TEST(ReleasedFormat, ReadsVersion7) { expect_golden("session-v7.ttrace", "session-v7.txt"); }
 
 }  // namespace
 }  // namespace tt

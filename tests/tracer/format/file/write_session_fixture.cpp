@@ -1,5 +1,5 @@
 // Writes the small session of which tests/data has one copy per released format version:
-// write_session_fixture tests/data/session-v6.ttrace
+// write_session_fixture tests/data/session-v7.ttrace
 //
 // Run once, when a version is final. Never replaces an existing file.
 #include <array>
@@ -133,9 +133,12 @@ std::expected<void, TraceError> write_fixture(const char* path) {
   if (!created) return std::unexpected(created.error());
   SessionWriter& writer = **created;
 
-  const Token tokens[] = {{0, 1, 0, false, false, ""},       {1, 40, 1, false, true, "Once"},
-                          {2, 41, 2, false, false, " upon"}, {3, 42, 3, true, false, " \xC3"},
-                          {4, 43, 4, true, false, "\xA4"},   {5, 2, 5, true, false, ""}};
+  const Token tokens[] = {{0, 1, 0, false, false, ""},
+                          {1, 40, 1, false, true, "Once", 1},
+                          {2, 41, 2, false, false, " upon", 1},
+                          {3, 42, 3, true, false, " \xC3", 1},
+                          {4, 43, 4, true, false, "\xA4", 1, Draft::Accepted},
+                          {5, 2, 5, true, false, "", 2, Draft::Rejected}};
   Step steps[] = {small_step(0, Phase::Prompt, 1, Ns{1'000}),
                   small_step(1, Phase::Generate, 2, Ns{4'000'000}),
                   small_step(2, Phase::Generate, 2, Ns{8'000'000}),
