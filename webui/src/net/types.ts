@@ -229,7 +229,14 @@ export const deleted = object<{ id: string; restore_until_utc_ns: number }>({
   restore_until_utc_ns: num,
 });
 
-export const token = object<Token>({ index: count, id: num, generated: bool, text: str });
+export const token = object<Token>({
+  index: count,
+  id: num,
+  generated: bool,
+  sequence: nullable(count),
+  draft: nullable(oneOf<NonNullable<Token['draft']>>('accepted', 'rejected', 'unknown')),
+  text: str,
+});
 export const tokens = object<{ total: number; tokens: readonly Token[] }>({
   total: num,
   tokens: list(token),

@@ -8,6 +8,8 @@ export function token(index: number, part: Partial<Token> = {}): Token {
     position: index,
     generated: false,
     reused: false,
+    sequence: null,
+    draft: null,
     text: `t${index}`,
     ...part,
   };

@@ -20,10 +20,44 @@ export function RecordedSession({ store, session }: { store: Store; session: Ope
     <>
       {info.is === 'ready' && <Head store={store} session={info.value} />}
       <TokensError session={session} />
-      <PromptTokens store={store} session={session} open />
-      <div class="said said-model">
-        <TokenText store={store} session={session} part="answer" />
-      </div>
+      <Texts store={store} session={session} />
+    </>
+  );
+}
+
+const SHOWN_REQUESTS = 50;
+
+// The prompt and the answer; of each request, if the session has several.
+function Texts({ store, session }: { store: Store; session: OpenSession }) {
+  const known = usePart(() => [...session.sequences.value.keys()].join(' '));
+  const sequences = known === '' ? [] : known.split(' ').map(Number);
+  if (sequences.length < 2) {
+    return (
+      <>
+        <PromptTokens store={store} session={session} open />
+        <div class="said said-model">
+          <TokenText store={store} session={session} part="answer" />
+        </div>
+      </>
+    );
+  }
+  const hidden = Math.max(0, sequences.length - SHOWN_REQUESTS);
+  return (
+    <>
+      {hidden > 0 && (
+        <p class="dim">
+          The texts of the first {plural(hidden, 'request')} are not shown here. SQL has all tokens.
+        </p>
+      )}
+      {sequences.slice(hidden).map((sequence) => (
+        <article key={sequence} class="turn" aria-label={`Request ${sequence}`}>
+          <h3>Request {sequence}</h3>
+          <PromptTokens store={store} session={session} sequence={sequence} open />
+          <div class="said said-model">
+            <TokenText store={store} session={session} part="answer" sequence={sequence} />
+          </div>
+        </article>
+      ))}
     </>
   );
 }

@@ -7,6 +7,7 @@ import type { Run, Token } from '../../net/types';
 import { emptyScale } from '../../plane/scale';
 import { streamDiffers, unstreamedText } from '../../state/request/answer_text';
 import type { OpenSession } from '../../state/session/open_session';
+import { originOf } from '../../state/session/token_origin';
 import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';
 import { usePart } from '../../ui/hooks';
@@ -17,11 +18,20 @@ import { hasSurprise, SURPRISE_BITS, surpriseLevels } from './token_surprise';
 interface Props {
   readonly store: Store;
   readonly session: OpenSession;
+  readonly sequence?: number; // only its tokens
 }
 
-export function PromptTokens({ store, session, open = false }: Props & { open?: boolean }) {
+export function PromptTokens({
+  store,
+  session,
+  sequence,
+  open = false,
+}: Props & { open?: boolean }) {
   const counts = usePart(() => {
-    const { prompt, reused } = session.counts.value;
+    const { prompt, reused } =
+      sequence === undefined
+        ? session.counts.value
+        : { prompt: session.sequences.value.get(sequence)?.prompt ?? 0, reused: 0 };
     const from = reused > 0 ? `, ${formatCount(reused)} reused from the KV cache` : '';
     return prompt === 0 ? '' : `${plural(prompt, 'token')}${from}`;
   });
@@ -30,27 +40,34 @@ export function PromptTokens({ store, session, open = false }: Props & { open?: 
       <summary>
         Prompt tokens <span class="dim">{counts}</span>
       </summary>
-      <TokenText store={store} session={session} part="prompt" />
+      <TokenText store={store} session={session} part="prompt" sequence={sequence} />
     </details>
   );
 }
 
 // Updates the DOM directly, without JSX: an answer has thousands of tokens and grows many times a
 // second. Only new text is added.
-export function TokenText({ store, session, part }: Props & { part: 'prompt' | 'answer' }) {
+export function TokenText({
+  store,
+  session,
+  part,
+  sequence,
+}: Props & { part: 'prompt' | 'answer' }) {
   const host = useRef<HTMLDivElement>(null);
   const active = session.active.value;
   useEffect(() => {
     const box = host.current;
     if (!box) return;
-    const flow = new TokenFlow(box, part);
+    const flow = new TokenFlow(box, part, sequence ?? null);
     let revealed: number | null = null; // the selected token that was scrolled to
     const stops = [
       effect(() => {
         void session.feed.version.value;
         const { data } = session;
         const { tail, instead } =
-          part === 'answer' ? restOf(session.run.value, session) : { tail: '', instead: null };
+          part === 'answer' && sequence === undefined
+            ? restOf(session.run.value, session)
+            : { tail: '', instead: null };
         flow.update(data, tail, instead);
         const { step } = session;
         const shown = step.value === null ? undefined : data.steps[step.value];
@@ -80,7 +97,7 @@ export function TokenText({ store, session, part }: Props & { part: 'prompt' | '
       for (const stop of stops) stop();
       flow.destroy();
     };
-  }, [store, session, part]);
+  }, [store, session, part, sequence]);
   return (
     <div ref={host} class="token-text" data-part={part} data-active={part === 'answer' && active} />
   );
@@ -278,7 +295,5 @@ function listen(box: HTMLElement, flow: TokenFlow, store: Store, session: OpenSe
   };
 }
 
-function titleOf({ index, id, generated, reused }: Token): string {
-  const origin = generated ? 'generated' : reused ? 'prompt, reused from the KV cache' : 'prompt';
-  return `token ${index}, id ${id}, ${origin}`;
-}
+const titleOf = (token: Token): string =>
+  `token ${token.index}, id ${token.id}, ${originOf(token)}`;

@@ -1,10 +1,11 @@
-// Displays the tokens of the prompt or the answer as plain text in few elements: chunks of about
-// 2,000 characters, each a block with one text node. Appending lays out the last chunk only. A
+// Displays the tokens of the prompt or the answer as plain text in few elements, without those of
+// drafts that were not accepted: chunks of about 2,000 characters, each a block with one text node. Appending lays out the last chunk only. A
 // chunk ends at a newline, or where a displayed line ends, so that the text looks like one flow;
 // after a change of width the latter are divided again. Marks are highlights, and the token at a
 // point is found from the character there, so a token needs no element.
 import type { TraceData } from '../../state/session/trace_data';
 import type { Token } from '../../net/types';
+import { inAnswer } from '../../state/session/token_origin';
 import { mark, type Mark } from './highlights';
 import { COST_MARKS } from './token_cost';
 import { CHUNK, TokenOffsets, cutsOf, lastAtOrBefore } from './token_text';
@@ -21,6 +22,7 @@ const REFLOW_MS = 150;
 export class TokenFlow {
   private readonly host: HTMLElement;
   private readonly generated: boolean; // which tokens are shown
+  private readonly sequence: number | null; // of the tokens; null: of any
   private offsets = new TokenOffsets();
   private chunks: Chunk[] = [];
   private next = 0; // the first token that is not shown yet
@@ -37,8 +39,9 @@ export class TokenFlow {
   private width = 0;
   private timer: ReturnType<typeof setTimeout> | null = null;
 
-  constructor(host: HTMLElement, part: 'prompt' | 'answer') {
+  constructor(host: HTMLElement, part: 'prompt' | 'answer', sequence: number | null) {
     this.host = host;
+    this.sequence = sequence;
     this.generated = part === 'answer';
     this.size = new ResizeObserver(([entry]) => {
       const width = entry?.contentRect.width ?? 0;
@@ -75,7 +78,7 @@ export class TokenFlow {
     // Later tokens are announced, but have not arrived.
     for (; this.next <= part.newest; this.next += 1) {
       const token = data.tokens[this.next];
-      if (token?.generated !== this.generated) continue;
+      if (!token || !this.has(token)) continue;
       const text = this.ids ? `${token.id} ` : token.text;
       this.offsets.append(token.index, text);
       added += text;
@@ -86,6 +89,11 @@ export class TokenFlow {
     if (reused) this.markReused(data.tokens);
     this.mark();
     this.host.dataset.tokens = String(this.offsets.count);
+  }
+
+  private has(token: Token): boolean {
+    if (this.sequence !== null && token.sequence !== this.sequence) return false;
+    return this.generated ? inAnswer(token) : !token.generated;
   }
 
   select(first: number, count: number): void {

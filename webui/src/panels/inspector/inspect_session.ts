@@ -28,6 +28,7 @@ import {
   type ExpertOfLayer,
   type HeadOfLayer,
 } from '../../state/view/selection';
+import { originOf } from '../../state/session/token_origin';
 import { ofExpert, ofHead, ofLayer, ofSession, ofToken } from './reproduce';
 
 // `layer`: the selected one, in the map the row of the token's cell.
@@ -38,7 +39,6 @@ export function inspectToken(
   layer: number,
 ): Inspection {
   const token = data.tokens[index];
-  const origin = token?.generated ? 'generated' : token?.reused ? 'prompt, reused' : 'prompt';
   return {
     kind: 'Token',
     number: index,
@@ -51,7 +51,8 @@ export function inspectToken(
       ...fact('index', `${index} of the session`),
       ...fact('id', token?.id),
       ...fact('position', token?.position),
-      ...fact('origin', token && origin),
+      ...fact('origin', token && originOf(token)),
+      ...fact('request', token?.sequence ?? undefined),
       ...(step
         ? stepFacts(step)
         : fact('read by step', token?.reused ? 'none (reused from the KV cache)' : 'none')),

@@ -3,9 +3,10 @@
 // event, which the page does not need).
 import type { Run, Token } from '../../net/types';
 import { isActive } from '../session/open_session';
+import { inAnswer } from '../session/token_origin';
 
 export function streamedText(tokens: readonly (Token | undefined)[]): string {
-  return tokens.map((token) => (token?.generated ? token.text : '')).join('');
+  return tokens.map((token) => (token && inAnswer(token) ? token.text : '')).join('');
 }
 
 // Whether the streamed text is not a prefix of the finished run's text: live events are missing,

@@ -21,6 +21,11 @@ export interface SessionContext {
   readonly fault: (text: string) => void;
 }
 
+export interface SequenceCounts {
+  readonly prompt: number; // tokens
+  readonly generated: number;
+}
+
 // What arrived of the session. All views take their counts from here.
 export interface SessionCounts {
   readonly prompt: number; // tokens
@@ -49,6 +54,8 @@ export class OpenSession {
   readonly step: ReadonlySignal<number | null>; // the selected step
   readonly hasStep: ReadonlySignal<boolean>; // the selected step exists: a link may have any number
   readonly counts: ReadonlySignal<SessionCounts>;
+  // Tokens of each request, by its number, ascending; empty if the session does not tell them apart.
+  readonly sequences: ReadonlySignal<ReadonlyMap<number, SequenceCounts>>;
   readonly following: ReadonlySignal<boolean>; // the selected step follows the newest
   private readonly latestInfo = signal<Loadable<Session, ApiError>>(loading);
   private readonly latestRun = signal<Run | null>(null);
@@ -92,6 +99,10 @@ export class OpenSession {
         generated: Math.max(tokens.generated, known?.generated ?? 0),
         steps: stepTotals.steps,
       };
+    });
+    this.sequences = computed(() => {
+      void this.feed.version.value;
+      return new Map([...this.data.tokenTotals.sequences].sort(([a], [b]) => a - b));
     });
     this.step = computed(() => view.value.step ?? this.newest.value);
     this.hasStep = computed(() => {

@@ -5,6 +5,7 @@ import type { Api, ApiError, StepPart } from '../../net/api';
 import type { OpsFrame } from '../../net/frames';
 import type { StepSummary, Token } from '../../net/types';
 import { Pacer } from './pacer';
+import { inAnswer } from './token_origin';
 import { TraceData } from './trace_data';
 
 const PULL_INTERVAL_MS = 500; // minimum interval between requests for missing data
@@ -58,8 +59,8 @@ export class SessionFeed {
   }
 
   addToken(token: Token): void {
-    // The live event of a prompt token has no text; it is read over HTTP.
-    if (token.generated) this.data.addToken(token);
+    // The live event of a token that is not part of the answer has no text; it is read over HTTP.
+    if (inAnswer(token)) this.data.addToken(token);
     else this.data.announceToken(token.index);
     this.pacer.request();
   }

@@ -74,8 +74,15 @@ export class TokenTotals {
   generated = 0;
   reused = 0;
   withText = 0;
+  // By request, in their order, of a session that tells them apart.
+  readonly sequences = new Map<number, { prompt: number; generated: number }>();
 
   count(token: Token, by: 1 | -1): void {
+    if (token.sequence !== null) {
+      const of = this.sequences.get(token.sequence) ?? { prompt: 0, generated: 0 };
+      of[token.generated ? 'generated' : 'prompt'] += by;
+      this.sequences.set(token.sequence, of);
+    }
     if (token.generated) this.generated += by;
     else this.prompt += by;
     if (token.reused) this.reused += by;

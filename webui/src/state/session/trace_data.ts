@@ -53,7 +53,7 @@ export class TraceData {
     const known = this.tokens[token.index];
     // The text of a streamed token is that of the answer: empty for a part of a character, with the
     // replacement of an invalid part before it. The recorded text is of the token alone.
-    if (known?.id === token.id && known.generated) {
+    if (known?.id === token.id && known.generated && known.draft === token.draft) {
       if (known.text === '' || (token.text !== '' && known.text.endsWith(token.text))) return;
     }
     if (known && sameToken(known, token)) return;
@@ -207,7 +207,12 @@ export class TraceData {
 }
 
 const sameToken = (a: Token, b: Token): boolean =>
-  a.id === b.id && a.text === b.text && a.generated === b.generated && a.reused === b.reused;
+  a.id === b.id &&
+  a.text === b.text &&
+  a.generated === b.generated &&
+  a.reused === b.reused &&
+  a.sequence === b.sequence &&
+  a.draft === b.draft;
 
 function firstGap(list: readonly unknown[], from: number): number {
   let at = from;

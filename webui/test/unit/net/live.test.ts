@@ -44,6 +44,8 @@ const token = (index: number): object => ({
   position: index,
   generated: true,
   reused: false,
+  sequence: null,
+  draft: null,
   text: 'x',
 });
 

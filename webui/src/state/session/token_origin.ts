@@ -1,0 +1,14 @@
+// What a token is: of the prompt, of the answer, or of a draft that was not accepted.
+import type { Token } from '../../net/types';
+
+// Whether the token is part of an answer, as in_answer() of the server.
+export const inAnswer = ({ generated, draft }: Token): boolean =>
+  generated && (draft === null || draft === 'accepted');
+
+// "prompt", "generated", and what became of a draft.
+export function originOf({ generated, reused, draft }: Token): string {
+  if (reused) return 'prompt, reused from the KV cache';
+  if (draft === 'unknown') return 'generated, draft of unknown result';
+  if (draft !== null) return `generated, ${draft} draft`;
+  return generated ? 'generated' : 'prompt';
+}
