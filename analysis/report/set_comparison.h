@@ -11,6 +11,7 @@
 
 #include "analysis/aggregate/trace_axis.h"
 #include "analysis/common/page.h"
+#include "analysis/fields/declare.h"
 #include "analysis/findings/compared_fact.h"
 #include "analysis/findings/finding.h"
 #include "analysis/index/session_index.h"
@@ -58,5 +59,7 @@ struct SetComparison {
   bool too_few = false;
 };
 SetComparison compare_sets(const std::vector<SetMember>& left, const std::vector<SetMember>& right);
+
+const Fields<SetComparison>& fields_of(const SetComparison*);
 
 }  // namespace tt

@@ -288,12 +288,23 @@ struct PatternTally::Impl {
     if (!derived) return std::unexpected(derived.error());
     if (reads_of != *derived) select_reads(*derived, decoder.outline());
     if (seen == learned) {
-      learn(decoder);
+      if (!is_given) learn(decoder);
       follow(decoder, nullptr);
     } else {
       follow(decoder, &pattern.prediction);
     }
     return {};
+  }
+
+  void give(std::vector<PatternEntry> entries) {
+    is_given = true;
+    pattern.entries = std::move(entries);
+    for (const PatternEntry& entry : pattern.entries) tensors.push_back(number_of(entry.tensor));
+    last.resize(tensors.size());
+  }
+
+  std::uint32_t number_of(const std::string& tensor) {
+    return names.try_emplace(tensor, static_cast<std::uint32_t>(names.size())).first->second;
   }
 
   void select_reads(const DerivedPtr& derived, const std::shared_ptr<const TemplateOutline>& of) {
@@ -306,20 +317,18 @@ struct PatternTally::Impl {
       if (!may_read_file(graph, access)) continue;
       const OutlineAccess& at = outline->accesses[i];
       const Tensor& tensor = graph.tensor(graph.root(access.tensor));
-      reads.push_back(
-          {.access = &at,
-           .rule = at.rule == kNone ? nullptr : &outline->rules[at.rule],
-           .tensor = names.try_emplace(tensor.name, static_cast<std::uint32_t>(names.size()))
-                         .first->second,
-           .entry = {.kind = access.extent == Extent::Experts ? ReadKind::Routed
-                             : access.extent == Extent::Rows  ? ReadKind::Row
-                                                              : ReadKind::Fixed,
-                     .tensor = tensor.name,
-                     .op = access.op,
-                     .file = tensor.file,
-                     .part_bytes = access.unit,
-                     .layer = tensor.layer,
-                     .component = tensor.component}});
+      reads.push_back({.access = &at,
+                       .rule = at.rule == kNone ? nullptr : &outline->rules[at.rule],
+                       .tensor = number_of(tensor.name),
+                       .entry = {.kind = access.extent == Extent::Experts ? ReadKind::Routed
+                                         : access.extent == Extent::Rows  ? ReadKind::Row
+                                                                          : ReadKind::Fixed,
+                                 .tensor = tensor.name,
+                                 .op = access.op,
+                                 .file = tensor.file,
+                                 .part_bytes = access.unit,
+                                 .layer = tensor.layer,
+                                 .component = tensor.component}});
     }
   }
 
@@ -379,6 +388,7 @@ struct PatternTally::Impl {
 
   DerivedGraphCache graphs;
   AccessPattern pattern;
+  bool is_given = false;  // the entries are of another session
   std::uint64_t seen = 0;
   DerivedPtr reads_of;
   std::shared_ptr<const TemplateOutline> outline;  // of reads_of
@@ -391,6 +401,11 @@ struct PatternTally::Impl {
 
 PatternTally::PatternTally(const SessionReader& reader, std::uint64_t steps)
     : impl_(std::make_unique<Impl>(reader, steps)) {}
+PatternTally::PatternTally(const SessionReader& reader, std::uint64_t steps,
+                           std::vector<PatternEntry> entries)
+    : PatternTally(reader, steps) {
+  impl_->give(std::move(entries));
+}
 PatternTally::~PatternTally() = default;
 
 std::expected<void, TraceError> PatternTally::add(const SessionReader::StepRow& row,

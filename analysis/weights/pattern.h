@@ -113,6 +113,9 @@ class PatternTally {
  public:
   // `steps`: complete_tokens(reader). The reader must outlive this object.
   PatternTally(const SessionReader& reader, std::uint64_t steps);
+  // Tests the pattern of another session on the second half of the steps. The ranges of its
+  // `entries` are those that this session reads of the same weights.
+  PatternTally(const SessionReader& reader, std::uint64_t steps, std::vector<PatternEntry> entries);
   PatternTally(const PatternTally&) = delete;
   PatternTally& operator=(const PatternTally&) = delete;
   ~PatternTally();

@@ -9,7 +9,7 @@
 #include "analysis/common/format_units.h"
 #include "analysis/index/session_index.h"
 #include "analysis/report/set_comparison.h"
-#include "api/json/json.h"
+#include "api/json/result_json.h"
 #include "api/text/escape_control_chars.h"
 #include "cli/options/session_file.h"
 #include "cli/terminal/standard_output.h"
@@ -103,44 +103,6 @@ void print_figures(const std::string& heading, const std::vector<ComparedFigure>
   table.print();
   if (rows.size() > limit) print_line("... {} more (use --limit N)", rows.size() - limit);
   put("\n");
-}
-
-Json to_json(const SampleMedian& of) {
-  if (of.samples == 0) return {};
-  return {{"sessions", of.samples},
-          {"median", of.median},
-          {"low", of.low ? Json(*of.low) : Json()},
-          {"high", of.high ? Json(*of.high) : Json()}};
-}
-
-Json to_json(const std::vector<ComparedFigure>& rows) {
-  Json list = Json::array();
-  for (const ComparedFigure& row : rows) {
-    list.push_back({{"name", row.name},
-                    {"unit", to_text(row.unit)},
-                    {"left", to_json(row.left)},
-                    {"right", to_json(row.right)},
-                    {"ratio", row.ratio ? Json(*row.ratio) : Json()},
-                    {"p", row.p},
-                    {"different", row.different}});
-  }
-  return list;
-}
-
-Json to_json(const SetComparison& comparison) {
-  Json facts = Json::array();
-  for (const ComparedFact& fact : comparison.facts) {
-    facts.push_back({{"name", fact.name},
-                     {"left", fact.left ? Json(*fact.left) : Json()},
-                     {"right", fact.right ? Json(*fact.right) : Json()}});
-  }
-  return {{"left_sessions", comparison.left},
-          {"right_sessions", comparison.right},
-          {"facts", std::move(facts)},
-          {"mixed_facts", comparison.mixed},
-          {"figures", to_json(comparison.figures)},
-          {"rows", to_json(comparison.rows)},
-          {"too_few", comparison.too_few}};
 }
 
 void print(const SetComparison& comparison, const CompareSetsOptions& options) {

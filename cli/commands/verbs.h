@@ -21,6 +21,7 @@ RunVerb add_compare_command(CLI::App& command);
 RunVerb add_debug_command(CLI::App& command);
 RunVerb add_disk_command(CLI::App& command);
 RunVerb add_export_command(CLI::App& command);
+RunVerb add_generality_command(CLI::App& command);
 RunVerb add_gguf_command(CLI::App& command);
 RunVerb add_graph_command(CLI::App& command);
 RunVerb add_heads_command(CLI::App& command);
@@ -62,6 +63,10 @@ inline constexpr std::array kVerbs = {
     Verb{"disk", "Show what the disk read for a session, from a recording of blktrace",
          add_disk_command},
     Verb{"export", "Export a session to a file format of other tools", add_export_command},
+    // Another prefix, because --slots takes several numbers in other verbs.
+    Verb{"generality",
+         "Check whether experts, read order and pinning learned on one session hold for others",
+         add_generality_command, "TT_GENERALITY_"},
     Verb{"gguf", "List a model's tensors with file offsets, or show the compression of its weights",
          add_gguf_command},
     Verb{"graph", "Print the graph of a step as DOT for Graphviz or as JSON", add_graph_command},
