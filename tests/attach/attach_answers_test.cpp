@@ -42,9 +42,9 @@ class AttachAnswers : public AttachServer {
     for (const Token& token : tokens) {
       if (!token.sequence || !token.generated) continue;
       Recorded& of = found[*token.sequence];
-      of.generated += in_answer(token) ? 1 : 0;
-      of.rejected += token.draft == Draft::Rejected ? 1 : 0;
-      of.unknown += token.draft == Draft::Unknown ? 1 : 0;
+      of.generated += in_answer(token) ? 1U : 0U;
+      of.rejected += token.draft == Draft::Rejected ? 1U : 0U;
+      of.unknown += token.draft == Draft::Unknown ? 1U : 0U;
     }
     for (const SequenceAnswer& answer : recorded_answers(*reader.info(), tokens))
       if (answer.sequence) found[*answer.sequence].text = answer.text;
@@ -98,7 +98,7 @@ class AttachAnswers : public AttachServer {
 TEST_F(AttachAnswers, OfSlotsWithTheirOwnCaches) {
   make_model("small");
   start("-np 3 -c 1536");
-  const std::vector<Said> said = ask_slots(3, 8);
+  const std::vector<Said> said = ask_slots(3, 3);
   stop();
   expect_valid(target());
   expect_same(recorded_in(target()), said);
@@ -111,7 +111,7 @@ TEST_F(AttachAnswers, OfSlotsWithTheirOwnCaches) {
 TEST_F(AttachAnswers, OfSlotsWithOneCache) {
   make_model("small");
   start("-np 3 -c 1536 --kv-unified");
-  const std::vector<Said> said = ask_slots(3, 8);
+  const std::vector<Said> said = ask_slots(3, 3);
   stop();
   expect_valid(target());
   expect_same(recorded_in(target()), said);
