@@ -13,8 +13,8 @@
 
 namespace {
 
-tt::JobKind statement_job(tt::sql::StatementPlanner& planner) {
-  return tt::job_kind("sql", [&](std::string_view statement) {
+tt::JobKind statement_job(const char* name, tt::sql::StatementPlanner& planner) {
+  return tt::job_kind(name, [&](std::string_view statement) {
     planner.plan(statement);
     return std::string();
   });
@@ -23,10 +23,11 @@ tt::JobKind statement_job(tt::sql::StatementPlanner& planner) {
 int run(int argc, char** argv) {
   if (argc == 1) {
     // Made once, before the children are forked: they only plan their statement.
-    tt::sql::StatementPlanner planner;
+    tt::sql::StatementPlanner planner, set_planner(tt::sql::TablesOf::Set);
     tt::JinjaEngine engine;
     return tt::serve_jobs({tt::chat_template_job(engine), tt::model_check_job(),
-                           tt::metadata_check_job(), statement_job(planner)});
+                           tt::metadata_check_job(), statement_job("sql", planner),
+                           statement_job("set_sql", set_planner)});
   }
   const auto model = tt::load_vocabulary(argv[1]);
   if (model == nullptr) return 1;

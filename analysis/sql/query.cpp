@@ -371,18 +371,22 @@ std::expected<Query, QueryError> Query::prepare(SessionNames sessions, std::stri
                                                 ContinueCheck keep_going) {
   auto impl = std::make_unique<Impl>();
   const auto set = [&](ContinueCheck within_limits) {
-    return std::make_shared<SessionSet>(std::move(sessions), std::move(within_limits));
+    return std::make_shared<SessionSet>(std::move(sessions), std::move(within_limits),
+                                        limits.open_sessions);
   };
   if (auto begun = start(*impl, sql, limits, std::move(keep_going), set); !begun)
     return std::unexpected(begun.error());
   return Query(std::move(impl));
 }
 
-StatementPlanner::StatementPlanner() {
+StatementPlanner::StatementPlanner(TablesOf of) {
   auto impl = std::make_unique<Query::Impl>();
   impl->limits.bounded_values = true;
-  if (!impl->open(std::make_shared<SingleSession>(SessionSource::for_planning())))
-    throw std::bad_alloc();
+  const auto opened =
+      of == TablesOf::Set
+          ? impl->open(std::make_shared<SessionSet>(SessionNames{}, never_cancel, 1))
+          : impl->open(std::make_shared<SingleSession>(SessionSource::for_planning()));
+  if (!opened) throw std::bad_alloc();
   query_ = std::unique_ptr<Query>(new Query(std::move(impl)));
 }
 StatementPlanner::~StatementPlanner() = default;

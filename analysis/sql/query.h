@@ -46,6 +46,8 @@ struct QueryLimits {
   // Limits the length of values and of the statement, and replaces functions whose single call
   // could take too long (bounded_functions.h).
   bool bounded_values = false;
+  // Sessions of a set that are open at a time. A join of two sessions reads both in turns.
+  std::size_t open_sessions = 32;
 };
 
 inline constexpr int kMaxValueBytes = 256 << 10;
@@ -102,11 +104,15 @@ class Query {
   std::unique_ptr<Impl> impl_;
 };
 
+// Of what a statement's tables have the rows: of one session, or of several, which have a column
+// more.
+enum class TablesOf : std::uint8_t { Session, Set };
+
 // Parses and plans untrusted statements as Query::prepare() does with `bounded_values`, without a
 // session.
 class StatementPlanner {
  public:
-  StatementPlanner();
+  explicit StatementPlanner(TablesOf of = TablesOf::Session);
   ~StatementPlanner();
   // Returns normally also for an invalid statement, whose error Query::prepare() reports. Throws
   // std::bad_alloc.

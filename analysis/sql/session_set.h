@@ -28,8 +28,8 @@ struct SessionNames {
 
 class SessionSet {
  public:
-  // `max_open`: sessions that are kept open. A join of two sessions reads both in turns.
-  SessionSet(SessionNames sessions, ContinueCheck keep_going, std::size_t max_open = 32)
+  // `max_open`: sessions that are kept open.
+  SessionSet(SessionNames sessions, ContinueCheck keep_going, std::size_t max_open)
       : sessions_(std::move(sessions)), keep_going_(std::move(keep_going)), max_open_(max_open) {}
 
   const std::vector<std::string>& names() const { return sessions_.names; }

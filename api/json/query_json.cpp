@@ -110,14 +110,17 @@ const char* content_type_of(QueryFormat format) {
 }
 
 std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
-  const auto parsed =
+  const auto body =
       parse_json_body(text, R"(The body must be a JSON object: {"sql": "SELECT ..."}.)");
-  if (!parsed) return std::unexpected(parsed.error());
-  const Json& body = *parsed;
-  const std::vector<std::string> fields = {"sql", "limit", "timeout_ms", "format"};
-  for (const auto& [name, value] : body.items())
+  if (!body) return std::unexpected(body.error());
+  const std::vector<std::string> fields(kQueryFields.begin(), kQueryFields.end());
+  for (const auto& [name, value] : body->items())
     if (!std::ranges::contains(fields, name))
       return bad(unknown_name("field", shortened(name), fields));
+  return query_in(*body);
+}
+
+std::expected<QueryBody, Problem> query_in(const Json& body) {
   QueryBody query;
   const auto sql = body.find("sql");
   if (sql == body.end() || !sql->is_string()) return bad("\"sql\" must be a string.");

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/sql/query.h"
+#include "api/json/json.h"
 #include "api/json/problem.h"
 
 namespace tt {
@@ -36,6 +37,9 @@ struct QueryBody {
   QueryFormat format = QueryFormat::JsonObject;
 };
 std::expected<QueryBody, Problem> parse_query_body(std::string_view body);
+// The fields of QueryBody in a body that may have others.
+inline constexpr std::array kQueryFields = {"sql", "limit", "timeout_ms", "format"};
+std::expected<QueryBody, Problem> query_in(const Json& body);
 
 Problem problem_of(const sql::QueryError& error);
 

@@ -1,11 +1,13 @@
 // Sessions as JSON of api/openapi.yaml, and the PATCH body.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "analysis/common/page.h"
 #include "analysis/tables/session_overview.h"
@@ -15,6 +17,10 @@
 namespace tt {
 
 // A session file: its overview, or why it cannot be read.
+// Of the list of sessions; those of SessionState, and of a file that is not a session.
+inline constexpr std::array<std::string_view, 6> kSessionStates = {
+    "running", "done", "cancelled", "failed", "recovered", "unreadable"};
+
 struct SessionEntry {
   std::string id;
   std::uint64_t file_bytes = 0;

@@ -161,7 +161,8 @@ void QueryQueue::respond(const httplib::Request& request, httplib::Response& res
   const HandlerWait wait_for_others;
   const ContinueCheck connected = while_connected(request);
   const auto deadline = arrival_of(request) + limits_.patience;
-  const std::string key = std::format("{} {}", subject.version.value_or(""), request.target);
+  const std::string key =
+      std::format("{} {} {}", subject.version.value_or(""), request.target, subject.body);
   Lane& lane = subject.small ? small_ : large_;
   Lock lock(mutex_);
   const auto refuse = [&](const Problem& problem) {

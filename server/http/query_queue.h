@@ -60,11 +60,12 @@ class QueryQueue {
   };
   // The data of a query.
   struct Subject {
-    // Of the session files. Requests are equal if they have the same version and target. Without
-    // a version (the session is being recorded) a result is shared only by clients that got
+    // Of the session files. Requests are equal if they have the same version, target and body.
+    // Without a version (the session is being recorded) a result is shared only by clients that got
     // a 503, and given once: a later request wants the steps recorded since.
     std::optional<std::string> version;
     bool small = false;
+    std::string body{};  // of a POST
   };
   struct Stats {
     std::size_t running = 0, waiting = 0;  // computations

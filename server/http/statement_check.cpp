@@ -67,14 +67,16 @@ void StatementCheck::accept(std::string_view statement) {
 }
 
 std::expected<void, Problem> StatementCheck::check(std::string_view statement,
-                                                   const ContinueCheck& keep_going) {
+                                                   const ContinueCheck& keep_going,
+                                                   sql::TablesOf tables) {
   // A longer one is rejected before it is parsed.
-  if (sandbox_ == nullptr || std::cmp_greater(statement.size(), sql::kMaxStatementBytes) ||
-      is_accepted(statement))
-    return {};
-  const auto planned = sandbox_->run("sql", statement, kLimits, keep_going);
+  if (sandbox_ == nullptr || std::cmp_greater(statement.size(), sql::kMaxStatementBytes)) return {};
+  const char* const job = tables == sql::TablesOf::Set ? "set_sql" : "sql";
+  const std::string key = std::format("{} {}", job, statement);
+  if (is_accepted(key)) return {};
+  const auto planned = sandbox_->run(job, statement, kLimits, keep_going);
   if (!planned) return std::unexpected(problem_of_job(planned.error()));
-  accept(statement);
+  accept(key);
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "analysis/common/page.h"
+#include "analysis/sql/query.h"
 #include "api/json/problem.h"
 #include "tracer/sandbox/sandbox.h"
 
@@ -25,7 +26,8 @@ class StatementCheck {
 
   // Errors: QueryStopped (a limit was exceeded), TooManyQueries, Stopping (cancelled), Internal.
   // A syntax error is not detected here.
-  std::expected<void, Problem> check(std::string_view statement, const ContinueCheck& keep_going);
+  std::expected<void, Problem> check(std::string_view statement, const ContinueCheck& keep_going,
+                                     sql::TablesOf tables = sql::TablesOf::Session);
 
  private:
   bool is_accepted(std::string_view statement);

@@ -1,6 +1,6 @@
-// SQL queries on a session. A statement occupies a worker while it runs, so only a few run
-// concurrently; its time and memory are limited (statement_check.h, analysis/sql/query.h). If it
-// has no rows in time, its response is begun without them.
+// SQL queries on a session, or on several. A statement occupies a worker while it runs, so only a
+// few run concurrently; its time and memory are limited (statement_check.h, analysis/sql/query.h).
+// If it has no rows in time, its response is begun without them.
 #include <chrono>
 #include <future>
 #include <memory>
@@ -11,11 +11,13 @@
 
 #include "api/exchange/columnar/query_parquet.h"
 #include "api/json/query_json.h"
+#include "api/json/set_json.h"
 #include "server/frontend/arrival.h"
 #include "server/http/concurrency_limit.h"
 #include "server/http/responses.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
+#include "server/sessions/set_selection.h"
 
 namespace tt {
 
@@ -25,6 +27,7 @@ using Request = httplib::Request;
 using Response = httplib::Response;
 
 constexpr int kMaxQueries = 2;
+constexpr std::size_t kOpenSessions = 4;  // of a set; each has decoded graphs in memory
 // Checked between instructions, each of which can allocate a few values of 256 KiB more.
 constexpr std::uint64_t kMaxQueryMemory = 160u << 20;
 constexpr std::size_t kChunkBytes = 64u << 10;  // response buffer size
@@ -102,36 +105,28 @@ class Rows {
   std::future<std::optional<sql::QueryError>> first_;  // last: its thread uses the others
 };
 
-void run(SessionStore& sessions, TotalsCache& totals, StatementCheck& statements,
-         ConcurrencyLimit& limit, const Request& request, Response& response) {
-  const auto body = parse_query_body(request.body);
-  if (!body) return respond(response, body.error());
-  const std::string& id = request.path_params.at("id");
-  const auto tag = sessions.tag(id);  // before opening: the file may change while rows are sent
-  auto reader = sessions.open(id);
-  if (!reader) return respond(response, problem_of(reader.error()));
+// Runs a statement and sends its rows. `prepare(limits, keep_going)` opens the sessions.
+template <class Prepare>
+void run(const QueryBody& body, sql::TablesOf tables, StatementCheck& statements,
+         ConcurrencyLimit& limit, const Request& request, Response& response, Prepare prepare) {
   auto slot = limit.take();
   if (!slot) {
     return respond(response, Problem{ErrorCode::TooManyQueries,
                                      "Too many statements are running. Try again in a moment."});
   }
   const ContinueCheck connected = while_connected(request);
-  if (const auto planned = statements.check(body->sql, connected); !planned)
+  if (const auto planned = statements.check(body.sql, connected, tables); !planned)
     return respond(response, planned.error());
-  auto query = sql::Query::prepare(
-      *std::move(reader), body->sql,
-      {.time = body->timeout,
-       .rows = body->limit,
-       .memory = kMaxQueryMemory,
-       .bounded_values = true},
-      connected,
-      [&totals, id, tag](auto times, const SessionReader& of, const ContinueCheck& keep_going) {
-        return totals.get_or_build(times, id, tag, of, keep_going);
-      });
+  auto query = prepare({.time = body.timeout,
+                        .rows = body.limit,
+                        .memory = kMaxQueryMemory,
+                        .bounded_values = true,
+                        .open_sessions = kOpenSessions},
+                       connected);
   if (!query) return respond(response, problem_of(query.error()));
-  const auto rows = std::make_shared<Rows>(*std::move(query), body->format, *std::move(slot));
+  const auto rows = std::make_shared<Rows>(*std::move(query), body.format, *std::move(slot));
   response.set_header("Cache-Control", "no-store");
-  const char* type = content_type_of(body->format);
+  const char* type = content_type_of(body.format);
   if (rows->fill_until(arrival_of(request) + kPatience)) {
     if (const auto error = rows->first_error()) return respond(response, problem_of(*error));
     set_damage_header(response, rows->readable_steps());
@@ -141,15 +136,48 @@ void run(SessionStore& sessions, TotalsCache& totals, StatementCheck& statements
       type, [rows](std::size_t, httplib::DataSink& sink) { return rows->send(sink); });
 }
 
+void run_on_session(SessionStore& sessions, TotalsCache& totals, StatementCheck& statements,
+                    ConcurrencyLimit& limit, const Request& request, Response& response) {
+  const auto body = parse_query_body(request.body);
+  if (!body) return respond(response, body.error());
+  const std::string& id = request.path_params.at("id");
+  const auto tag = sessions.tag(id);  // before opening: the file may change while rows are sent
+  auto reader = sessions.open(id);
+  if (!reader) return respond(response, problem_of(reader.error()));
+  const auto prepare = [&](const sql::QueryLimits& limits, const ContinueCheck& connected) {
+    return sql::Query::prepare(
+        *std::move(reader), body->sql, limits, connected,
+        [&totals, id, tag](auto times, const SessionReader& of, const ContinueCheck& keep_going) {
+          return totals.get_or_build(times, id, tag, of, keep_going);
+        });
+  };
+  run(*body, sql::TablesOf::Session, statements, limit, request, response, prepare);
+}
+
+void run_on_set(SessionStore& sessions, StatementCheck& statements, ConcurrencyLimit& limit,
+                const Request& request, Response& response) {
+  const auto body = parse_set_query_body(request.body);
+  if (!body) return respond(response, body.error());
+  const auto ids = select_set(sessions, body->sessions, kMaxQuerySessions);
+  if (!ids) return respond(response, ids.error());
+  const auto prepare = [&](const sql::QueryLimits& limits, const ContinueCheck& connected) {
+    const auto open = [&sessions, ids = *ids](std::size_t i) { return sessions.open(ids[i]); };
+    return sql::Query::prepare({.names = *ids, .open = open}, body->query.sql, limits, connected);
+  };
+  run(body->query, sql::TablesOf::Set, statements, limit, request, response, prepare);
+}
+
 }  // namespace
 
 void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals,
                       StatementCheck& statements) {
-  http.Post("/api/v1/sessions/:id/query",
-            [&, limit = std::make_shared<ConcurrencyLimit>(kMaxQueries)](const Request& request,
-                                                                         Response& response) {
-              run(sessions, totals, statements, *limit, request, response);
-            });
+  const auto limit = std::make_shared<ConcurrencyLimit>(kMaxQueries);
+  http.Post("/api/v1/sessions/:id/query", [&, limit](const Request& request, Response& response) {
+    run_on_session(sessions, totals, statements, *limit, request, response);
+  });
+  http.Post("/api/v1/sets/query", [&, limit](const Request& request, Response& response) {
+    run_on_set(sessions, statements, *limit, request, response);
+  });
 }
 
 }  // namespace tt

@@ -31,13 +31,11 @@ constexpr std::array<std::pair<std::string_view, SessionKey>, 6> kKeys = {{
 
 std::expected<SessionQuery, Problem> query_of(const Request& request) {
   SessionQuery query;
-  constexpr std::array<std::string_view, 6> kStates = {"running", "done",      "cancelled",
-                                                       "failed",  "recovered", "unreadable"};
   constexpr std::array<std::string_view, 12> kSorts = {"start",  "-start",  "title", "-title",
                                                        "model",  "-model",  "steps", "-steps",
                                                        "tokens", "-tokens", "bytes", "-bytes"};
   auto words = text_parameter(request, "q");
-  auto state = enum_parameter(request, "state", kStates);
+  auto state = enum_parameter(request, "state", kSessionStates);
   auto model = text_parameter(request, "model");
   const auto sort = enum_parameter(request, "sort", kSorts, "-start");
   const auto page = page_parameters(request, kDefaultSessions);
@@ -105,6 +103,7 @@ void add_session_routes(httplib::Server& http, const SessionServices& services) 
   add_analysis_routes(http, sessions, indexes, queue);
   add_heat_routes(http, sessions, indexes, queue);
   add_query_routes(http, sessions, totals, statements);
+  add_set_routes(http, sessions, indexes, queue);
   add_graph_routes(http, sessions, queue);
   add_report_routes(http, sessions, indexes, queue);
 }

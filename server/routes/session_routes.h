@@ -47,9 +47,12 @@ void add_analysis_routes(httplib::Server& http, SessionStore& sessions, IndexCac
 // Heat maps, memory maps and timelines.
 void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
                      QueryQueue& queue);
-// SQL queries on a session.
+// SQL queries on a session, or on several.
 void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsCache& totals,
                       StatementCheck& statements);
+// Comparison of two sets of sessions, and what holds for other sessions.
+void add_set_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
+                    QueryQueue& queue);
 // Graphs of layers, steps and templates as JSON and DOT.
 void add_graph_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
 // Validation, comparison of two sessions, findings, report.

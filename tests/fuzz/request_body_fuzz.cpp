@@ -1,5 +1,5 @@
-// Arbitrary bytes as the body of a generation, a query and a PATCH request: a request whose numbers
-// are within their bounds, or a problem with a reason.
+// Arbitrary bytes as the body of a generation, a query, a question about sets and a PATCH request:
+// a request whose numbers are within their bounds, or a problem with a reason.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,6 +10,7 @@
 #include "api/json/generation_body.h"
 #include "api/json/query_json.h"
 #include "api/json/session_json.h"
+#include "api/json/set_json.h"
 #include "tests/fuzz/limits.h"
 #include "tracer/request/request_bounds.h"
 
@@ -53,6 +54,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   {
     const fuzz::Limits limits("query body");
     expect_reason(parse_query_body(body), "query body");
+  }
+  {
+    const fuzz::Limits limits("bodies of sets");
+    expect_reason(parse_set_query_body(body), "query body of a set");
+    expect_reason(parse_set_comparison_body(body), "comparison body of sets");
+    expect_reason(parse_generality_body(body), "generality body");
   }
   {
     const fuzz::Limits limits("PATCH body");

@@ -13,7 +13,9 @@
 #include "analysis/aggregate/axis_words.h"
 #include "analysis/analyses.h"
 #include "analysis/parameters/filter_parameters.h"
+#include "analysis/report/set_comparison.h"
 #include "analysis/report/validation.h"
+#include "analysis/sets/generality.h"
 #include "tests/support/generated_text.h"
 #include "tracer/text/join.h"
 
@@ -162,6 +164,8 @@ std::string schemas() {
   for (const Analysis& row : analyses()) collect(row.schema, all);
   // Of answers that are not rows of the table, or parts of one.
   collect(fields::schema_of<Validation>(), all);
+  collect(fields::schema_of<SetComparison>(), all);
+  collect(fields::schema_of<Generality>(), all);
   std::vector<std::string> places = fields::list_of(kAxisWords);
   places.erase(places.begin(), places.begin() + 3);  // time, step, token
   constexpr columns::Enumeration kPlaces{.schema = "PlaceAxis", .count = 0, .word = nullptr};

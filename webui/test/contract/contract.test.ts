@@ -80,6 +80,9 @@ const debug = (body: Body, expected: readonly number[], id = stopped) =>
     expected,
   );
 
+const askSet = (id: string, body: Body, expected: readonly number[]) =>
+  probe(operation(id), { target: operation(id).path, ...sent(id, body) }, expected);
+
 async function stopNumber(): Promise<number | undefined> {
   const answer = await executeAt(stops, 'debugState', { id: stopped });
   return (jsonOf(answer) as { stop: { number: number } | null }).stop?.number;
@@ -208,6 +211,9 @@ const bodies: Readonly<Record<string, () => Body>> = {
   generate: () => PROMPT,
   import: () => file,
   query: () => ({ sql: 'SELECT * FROM step' }),
+  setQuery: () => ({ sessions: { model: 'moe.gguf' }, sql: 'SELECT session FROM step' }),
+  setComparison: () => ({ left: { model: 'moe.gguf' }, right: { model: 'moe.gguf' } }),
+  generality: () => ({ sessions: { q: PROMPT.prompt, state: 'done' } }),
   rename: () => ({ title: 'Another title' }),
   setMemory: () => ({ budget: 'off' }),
   setAccessPattern: () => pattern,
@@ -242,6 +248,23 @@ describe('further responses', () => {
     await compare({ left_step: '0' }, [400]);
     await compare({ left_step: '0', right_step: '1', left_layer: '0', right_layer: '1' }, [400]);
     await compare({ left_token: '0', right_token: '4294967295' }, [404]);
+  });
+
+  it('a set has sessions that exist', async () => {
+    const none = ['no-such-session'];
+    const sql = 'SELECT session FROM step';
+    await askSet('setQuery', { sessions: none, sql }, [404]);
+    await askSet('setComparison', { left: none, right: none }, [404]);
+    await askSet('generality', { sessions: none }, [404]);
+    await askSet('setQuery', { sessions: { model: 'none.gguf' }, sql }, [404]);
+    await askSet('setQuery', { sessions: [], sql }, [400]);
+    await askSet('setQuery', { sessions: [finished], sql: 'PRAGMA user_version' }, [403]);
+    const forever =
+      'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n';
+    const endless = { sessions: [finished], sql: `SELECT count(*) FROM (${forever})` };
+    await askSet('setQuery', { ...endless, timeout_ms: 50 }, [422]);
+    for (const format of ['json', 'ndjson', 'csv', 'parquet'])
+      await askSet('setQuery', { sessions: [finished, sparse], sql, format }, [200]);
   });
 
   it('a stopped request takes one command at a time', async () => {
@@ -455,6 +478,10 @@ describe('further responses', () => {
     }
     await expectRejected('rename', { id: 'damaged' }, [500]);
     await expectRejected('query', { id: 'damaged' }, [500]);
+    const broken = { sessions: ['damaged'], sql: 'SELECT * FROM step' };
+    await askSet('setQuery', broken, [500]);
+    await askSet('setComparison', { left: [finished], right: ['damaged'] }, [500]);
+    await askSet('generality', { sessions: [finished, 'damaged'] }, [500]);
     // A file with a write-ahead log is copied; this one is not a database.
     await writeFile(join(server.data, 'junk.ttrace'), bad.subarray(4096));
     await writeFile(join(server.data, 'junk.ttrace-wal'), 'more');

@@ -83,6 +83,11 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"],
     timeout_ms: [60_000], // with a shorter timeout the result depends on the machine
   },
+  setQuery: {
+    sessions: [{}, { state: 'done', q: DENSE }],
+    sql: ['SELECT session FROM step', 'SELECT * FROM session'],
+    timeout_ms: [60_000],
+  },
   // Names of tensors, and places in this one: others have separate tests.
   tensorWeights: { name: Object.values(WEIGHT) },
   weightsPicture: {
@@ -104,8 +109,9 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
 const QUEUED = readContract()
   .operations.filter(
     ({ method, path, responses }) =>
-      method === 'GET' &&
-      /^\/api\/v1\/(sessions\/\{id\}\/|models\/\{model\}\/weights)/.test(path) &&
+      ((method === 'GET' &&
+        /^\/api\/v1\/(sessions\/\{id\}\/|models\/\{model\}\/weights)/.test(path)) ||
+        path.startsWith('/api/v1/sets/')) &&
       responses.has(503),
   )
   .map(({ id }) => id);

@@ -1,0 +1,102 @@
+// Questions about sets of sessions: the comparison of two sets, and whether what is learned on one
+// session holds for others. SQL over a set is in query_routes.cpp.
+#include <format>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/report/set_comparison.h"
+#include "api/json/result_json.h"
+#include "api/json/set_json.h"
+#include "server/http/session_query_handler.h"
+#include "server/routes/session_routes.h"
+#include "server/sessions/set_selection.h"
+
+namespace tt {
+
+namespace {
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+TraceError named(const std::string& id, TraceError error) {
+  error.message = std::format("Session {}: {}", id, error.message);
+  return error;
+}
+
+std::expected<std::vector<SetMember>, TraceError> members_of(SessionStore& sessions,
+                                                             IndexCache& indexes,
+                                                             const std::vector<std::string>& ids,
+                                                             const SetComparisonBody& body,
+                                                             const ContinueCheck& keep_going) {
+  std::vector<SetMember> members;
+  for (const std::string& id : ids) {
+    const auto tag = sessions.tag(id);  // before opening: the file may change
+    auto reader = sessions.open(id);
+    if (!reader) return std::unexpected(named(id, std::move(reader.error())));
+    auto member = indexes.get_or_build(body.leave_out, id, tag, *reader, keep_going)
+                      .and_then([&](const std::shared_ptr<const SessionIndex>& index) {
+                        return set_member(*index, *reader, body.by, keep_going);
+                      });
+    if (!member) return std::unexpected(named(id, std::move(member.error())));
+    members.push_back(*std::move(member));
+  }
+  return members;
+}
+
+void compare(SessionStore& sessions, IndexCache& indexes, QueryQueue& queue, const Request& request,
+             Response& response) {
+  const auto body = parse_set_comparison_body(request.body);
+  if (!body) return respond(response, body.error());
+  const auto left = select_set(sessions, body->left, kMaxComparedSessions);
+  if (!left) return respond(response, left.error());
+  const auto right = select_set(sessions, body->right, kMaxComparedSessions);
+  if (!right) return respond(response, right.error());
+  std::vector<std::string> all = *left;
+  all.insert(all.end(), right->begin(), right->end());
+  queue.respond(request, response, {.version = tag_of_set(sessions, all), .body = request.body},
+                [&sessions, &indexes, body = *body, left = *left, right = *right](
+                    Response& out, const ContinueCheck& keep_going) {
+                  const auto before = members_of(sessions, indexes, left, body, keep_going);
+                  if (!before) return respond(out, problem_of(before.error()));
+                  const auto after = members_of(sessions, indexes, right, body, keep_going);
+                  if (!after) return respond(out, problem_of(after.error()));
+                  respond(out, to_json(compare_sets(*before, *after)));
+                });
+}
+
+void try_generality(SessionStore& sessions, QueryQueue& queue, const Request& request,
+                    Response& response) {
+  const auto body = parse_generality_body(request.body);
+  if (!body) return respond(response, body.error());
+  const auto ids = select_set(sessions, body->sessions, kMaxGeneralitySessions);
+  if (!ids) return respond(response, ids.error());
+  if (ids->size() < 2) {
+    return respond(response, Problem{ErrorCode::BadRequest,
+                                     "One session has nothing to compare with. Name several."});
+  }
+  queue.respond(
+      request, response, {.version = tag_of_set(sessions, *ids), .body = request.body},
+      [&sessions, ids = *ids, query = body->query](Response& out, const ContinueCheck& keep_going) {
+        const auto found = generality(
+            ids, [&](std::size_t i) { return sessions.open(ids[i]); }, query, keep_going);
+        if (!found) return respond(out, problem_of(found.error()));
+        respond(out, to_json(*found));
+      });
+}
+
+}  // namespace
+
+void add_set_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
+                    QueryQueue& queue) {
+  http.Post("/api/v1/sets/comparison", [&](const Request& request, Response& response) {
+    compare(sessions, indexes, queue, request, response);
+  });
+  http.Post("/api/v1/sets/generality", [&](const Request& request, Response& response) {
+    try_generality(sessions, queue, request, response);
+  });
+}
+
+}  // namespace tt
