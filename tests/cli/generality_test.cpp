@@ -128,7 +128,7 @@ TEST(Generality, SaysWhatDiffersBetweenTheSessions) {
   for (const char* part : {"experts", "order", "memory"})
     EXPECT_EQ(pair(0, 0)[part]["learned"], pair(0, 0)[part]["own"]);
   // Other models are refused, in both directions, with the reason.
-  for (const std::size_t other : {4, 5}) {
+  for (const std::size_t other : {4U, 5U}) {
     for (const json& refused : {pair(0, other), pair(other, 0)}) {
       for (const char* part : {"experts", "order", "memory"}) EXPECT_TRUE(refused[part].is_null());
       EXPECT_TRUE(refused["refused"].get<std::string>().contains(other == 4 ? "blk.2." : "blk.0."))

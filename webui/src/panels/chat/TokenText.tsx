@@ -18,7 +18,7 @@ import { hasSurprise, SURPRISE_BITS, surpriseLevels } from './token_surprise';
 interface Props {
   readonly store: Store;
   readonly session: OpenSession;
-  readonly sequence?: number; // only its tokens
+  readonly sequence?: number | undefined; // only its tokens
 }
 
 export function PromptTokens({
