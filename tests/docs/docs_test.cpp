@@ -99,6 +99,7 @@ TEST(Documentation, NamedOptionsExist) {
                    "--cpus",
                    "--merge",
                    "--retry",
+                   "--special",
                    "--target",
                    "--ignore-missing",
                    "--tensor-type-file"};
