@@ -363,7 +363,13 @@ Lines naive_tokens(const SessionContents& all) {
   for (const Token& token : all.reader.tokens(0, UINT32_MAX).value()) {
     Line line;
     line.number(token.index).number(token.id).number(token.position).number(token.generated);
-    lines.push_back(line.number(token.reused).text(token.text).take());
+    line.number(token.reused)
+        .number_or_null(token.sequence.has_value(), token.sequence.value_or(0));
+    if (token.draft == Draft::None)
+      line.null();
+    else
+      line.text(to_text(token.draft));
+    lines.push_back(line.text(token.text).take());
   }
   return lines;
 }

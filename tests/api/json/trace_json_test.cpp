@@ -20,7 +20,7 @@ TEST(TraceJson, ReplacesInvalidUtf8) {
   const Token half{.index = 0, .id = 1, .text = "a\xc3"};
   EXPECT_EQ(text_of(to_json(half)),
             "{\"index\":0,\"id\":1,\"position\":0,\"generated\":false,\"reused\":false,"
-            "\"text\":\"a\xef\xbf\xbd\"}");
+            "\"sequence\":null,\"draft\":null,\"text\":\"a\xef\xbf\xbd\"}");
   test::GraphMaker m;
   const TensorId out = m.node("\xff", "\xfe-0", {4}, {});
   const OpRow row{.op = OpId{0}, .name = "\xff", .output = out, .sources = {out}};

@@ -81,11 +81,13 @@ TEST(PrefixReuse, IncludesGeneratedTokens) {
   const auto first = traced.run(request_of(ids(20), 10, true));
   // The next turn of a conversation: the prompt is the previous text and more.
   const Ids prompt = joined(joined(ids(20), generated_ids(first)), ids(5, 9));
-  const auto run = traced.run(request_of(prompt, 5, true));
+  // The weights are random: after a token, the kernels of a processor for one and for many tokens
+  // may decide a close choice differently.
+  const auto run = traced.run(request_of(prompt, 1, true));
   // The last generated token was never evaluated.
   EXPECT_EQ(run.result.reused_tokens, 29U);
   TracedModel fresh(two_layer_model("small"));
-  EXPECT_EQ(generated_ids(run), generated_ids(fresh.run(request_of(prompt, 5, false))));
+  EXPECT_EQ(generated_ids(run), generated_ids(fresh.run(request_of(prompt, 1, false))));
 }
 
 // A line at the begin has changed, as in system prompts with the date; the rest is evaluated again.
