@@ -387,7 +387,8 @@ std::set<std::string> in_background(pid_t process) {
     if (stat.empty()) return;  // ended meanwhile
     std::istringstream fields(stat.substr(stat.rfind(')') + 2));
     std::vector<std::string> words(std::istream_iterator<std::string>(fields), {});
-    if (words.at(16) != "0")  // nice, field 19; the first two are removed
+    // nice, field 19; the first two are removed
+    if (std::stoi(words.at(16)) > getpriority(PRIO_PROCESS, 0))
       names.insert(stat.substr(stat.find('(') + 1, stat.rfind(')') - stat.find('(') - 1));
   };
   const std::filesystem::path tasks = std::format("/proc/{}/task", process);

@@ -101,8 +101,8 @@ struct SessionWriter::Impl {
 
   fs::path path;
   std::optional<Database> db;  // empty after finish()
-  Statement begin, commit, add_template, add_allocation, add_token, add_step, add_faults,
-      add_minor_faults, add_residency, add_values, page_count;
+  Statement begin, commit, add_template, add_allocation, add_token, replace_token, add_step,
+      add_faults, add_minor_faults, add_residency, add_values, page_count;
   bool in_transaction = false;
   std::optional<TraceError> failed;
   std::uint32_t steps = 0, tokens = 0;
@@ -119,15 +119,15 @@ struct SessionWriter::Impl {
   void fail(const TraceError& error);
   Status write_final_state(const SessionInfo& info, const LossCounters& losses);
   Status merge_wal();
-  Status write_token(const Token& token);  // adds, replaces
+  static Status write_token(Statement& insert, const Token& token);
   // Finalizes the statements before it closes the connection: the last close removes the WAL.
   void disconnect();
   // A new connection, after an error that the old one keeps (shared_memory_guard.h).
   Status reconnect();
 };
 
-Status SessionWriter::Impl::write_token(const Token& t) {
-  return RowWriter(add_token)
+Status SessionWriter::Impl::write_token(Statement& insert, const Token& t) {
+  return RowWriter(insert)
       .integer(t.index)
       .integer(t.id)
       .integer(t.position)
@@ -154,7 +154,8 @@ Status SessionWriter::Impl::prepare() {
       {&add_minor_faults, "INSERT INTO tt_minor_fault VALUES(?,?,?,?,?)"},
       {&add_residency, "INSERT INTO tt_residency VALUES(?,?,?,?,?,?)"},
       {&add_values, "INSERT INTO tt_value VALUES(?,?,?,?,?)"},
-      {&add_token, "INSERT OR REPLACE INTO tt_token VALUES(?,?,?,?,?,?,?,?,?)"},
+      {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?,?,?)"},
+      {&replace_token, "REPLACE INTO tt_token VALUES(?,?,?,?,?,?,?,?,?)"},
       {&page_count, "PRAGMA page_count"},
   };
   for (const auto& [statement, sql] : all) {
@@ -232,8 +233,9 @@ Status SessionWriter::Impl::merge_wal() {
 }
 
 void SessionWriter::Impl::disconnect() {
-  for (Statement* s : {&begin, &commit, &add_template, &add_allocation, &add_token, &add_step,
-                       &add_faults, &add_minor_faults, &add_residency, &add_values, &page_count})
+  for (Statement* s :
+       {&begin, &commit, &add_template, &add_allocation, &add_token, &replace_token, &add_step,
+        &add_faults, &add_minor_faults, &add_residency, &add_values, &page_count})
     *s = Statement();
   db.reset();
 }
@@ -320,7 +322,7 @@ Status SessionWriter::add_tokens(std::span<const Token> tokens) {
   return impl_->add([&]() -> Status {
     for (const Token& t : tokens) {
       assert(t.index == impl_->tokens);
-      if (auto done = impl_->write_token(t); !done) return done;
+      if (auto done = Impl::write_token(impl_->add_token, t); !done) return done;
       ++impl_->tokens;
     }
     return {};
@@ -331,7 +333,7 @@ Status SessionWriter::replace_tokens(std::span<const Token> tokens) {
   return impl_->add([&]() -> Status {
     for (const Token& t : tokens) {
       assert(t.index < impl_->tokens);
-      if (auto done = impl_->write_token(t); !done) return done;
+      if (auto done = Impl::write_token(impl_->replace_token, t); !done) return done;
     }
     return {};
   });
