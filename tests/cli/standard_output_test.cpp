@@ -34,6 +34,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
                 .code,
             0);
   ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
+  std::filesystem::copy_file(folder / "s.ttrace", folder / "t.ttrace");
   const auto model = (folder / "moe.gguf").string();
   const auto size = std::filesystem::file_size(model);
   std::ofstream(folder / "extents.txt") << std::format(
@@ -52,6 +53,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
       {"compare", {"s.ttrace s.ttrace", "s.ttrace s.ttrace --json", "--values s.ttrace s.ttrace"}},
       {"debug", {"moe.gguf -t 1 -n 2 -x commands.txt"}},
       {"disk", {disk, disk + " --json"}},
+      {"generality", {"s.ttrace t.ttrace", "s.ttrace t.ttrace --json"}},
       {"export",
        {"s.ttrace --format csv -o -", "s.ttrace --format dot -o -", "s.ttrace --format arrow -o -",
         "s.ttrace --format csv --last-step 0 -o -"}},

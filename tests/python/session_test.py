@@ -240,8 +240,8 @@ class FileTest(unittest.TestCase):
         path = self.copy("newer.ttrace")
         with path.open("r+b") as file:
             file.seek(60)
-            file.write((7).to_bytes(4, "big"))
-        with self.assertRaisesRegex(tt.NewerVersion, "format version 7.*reads up to 6"):
+            file.write((8).to_bytes(4, "big"))
+        with self.assertRaisesRegex(tt.NewerVersion, "format version 8.*reads up to 7"):
             tt.open(path, reader="decoder")
 
     def test_foreign_tables_are_not_evaluated(self) -> None:
