@@ -33,7 +33,7 @@ struct GeneralityOptions {
 
 constexpr Align kRight = Align::Right;
 // Wider tables do not fit into a terminal.
-constexpr std::size_t kMostColumns = 16;
+constexpr std::size_t kMaxColumns = 16;
 
 std::string percent_text(double share) { return std::format("{:.1f}", 100 * share); }
 
@@ -121,7 +121,7 @@ void print_means(const Generality& found) {
 
 void print(const Generality& found) {
   print_sessions(found);
-  if (found.sessions.size() <= kMostColumns) {
+  if (found.sessions.size() <= kMaxColumns) {
     print_line(
         "\nIn percent, and in parentheses the percentage points less than with what the session "
         "itself teaches.");
