@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
-import { PATIENCE_MS, TEST_MS } from './test/patience';
+import { PATIENCE_MS, TEST_MS } from './test/patience.ts';
 
 // tt-server serves the page from any path and without internet access: URLs are relative, and
 // nothing is inlined because the content security policy is `default-src 'self'`.

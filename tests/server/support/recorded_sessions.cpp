@@ -23,7 +23,10 @@ std::string record(TestServer& server, const std::string& prompt) {
 }
 
 std::string start_long_request(TestServer& server) {
-  const std::string id = server.generate(kLongRequest);
+  // It stops at a late step, and does not end while a test looks at it.
+  json request = kLongRequest;
+  request["breakpoints"] = {"^l_out layer 0 step 800"};
+  const std::string id = server.generate(request);
   EXPECT_TRUE(
       wait_until([&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0) > 3; }));
   return id;

@@ -248,8 +248,11 @@ describe('the debugger', () => {
     await expect.poll(() => fixture.session).not.toBeNull();
     const start = await stopped();
     expect(start).toMatchObject({ before: true, place: { step: 0, op: 0 } });
-    for (const name of ['Map', 'Table'])
-      await page.getByRole('tabpanel', { name }).getByText('The run is stopped in its first step.').waitFor(); // prettier-ignore
+    const first = (name: string) =>
+      page.getByRole('tabpanel', { name }).getByText('The run is stopped in its first step.');
+    await first('Table').waitFor();
+    // The map has rows if the graph of an earlier session of the model is known.
+    await first('Map').or(page.getByRole('tabpanel', { name: 'Map' }).locator('canvas')).first().waitFor(); // prettier-ignore
     // A breakpoint that is added to the stopped run is checked at once.
     fixture.expect400();
     await add('if weight > 3');
