@@ -78,7 +78,7 @@ describe('another session', () => {
   });
 
   it('that was deleted gets a message', async () => {
-    fixture.expect404();
+    fixture.expectStatus(404);
     const session = await fixture.recorded(6);
     await fixture.show(session, 'with=20200101-000000-aaaaaa', 'tab=compare');
     await panel().getByText('The comparison cannot be shown.').waitFor();

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { randomOf } from '../unit/make';
 import { proxyLive, typeOf, type LiveProxy, type Message } from './support/live_proxy';
 import { formatCount } from '../../src/format';
+import type { DebugState } from '../../src/net/types';
 import { fairShare, within } from './support/fair_time';
 import { PageFixture } from './support/page_fixture';
 
@@ -87,15 +88,33 @@ describe('a busy server', () => {
 
 // ---- The live socket --------------------------------------------------------------------
 
-// Tokens of a run that has not ended before the page watches it.
-const LONG = 4000;
-
+// A run that is stopped before its first op until the server has the subscription of the page.
 async function runThrough(tokens: number, change: (proxy: LiveProxy) => void): Promise<LiveProxy> {
+  const { page } = fixture;
   const proxy = await proxyLive(fixture);
-  await fixture.page.reload();
+  await page.reload();
+  await page.route('**/api/v1/generate', (route) =>
+    route.continue({
+      postData: JSON.stringify({
+        ...(route.request().postDataJSON() as object),
+        stop_at_first_op: true,
+      }),
+    }),
+  );
   await expect.poll(() => fixture.run.isEnabled()).toBe(true);
   change(proxy);
   await fixture.runText('Once upon a time', tokens);
+  await expect.poll(() => fixture.session).not.toBeNull();
+  await expect.poll(() => proxy.subscribedTo).toContain(fixture.session);
+  // The debugger may ask for values while the run goes on.
+  fixture.expectStatus(409);
+  const debug = `generate/${fixture.session ?? ''}/debug`;
+  await expect.poll(async () => (await fixture.rest<DebugState>(debug)).stop).not.toBeNull();
+  await fixture.rest(debug, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ until: 'breakpoint' }),
+  });
   return proxy;
 }
 
@@ -150,7 +169,7 @@ const broken = (message: Message, random: () => number): Message => {
 
 describe('the live socket', () => {
   it.each([1, 2])('may drop, repeat and reorder messages (seed %i)', async (seed) => {
-    const proxy = await runThrough(LONG, (of) => {
+    const proxy = await runThrough(400, (of) => {
       of.onMessage = disorder(seed);
     });
     await expectComplete();
@@ -159,7 +178,7 @@ describe('the live socket', () => {
 
   it.each([3, 4])('may send garbage (seed %i)', async (seed) => {
     const random = randomOf(seed);
-    await runThrough(LONG, (proxy) => {
+    await runThrough(400, (proxy) => {
       proxy.onMessage = (message, pass) => {
         pass(random() < 0.2 && typeOf(message) !== 'hello' ? broken(message, random) : message);
       };

@@ -107,7 +107,7 @@ describe('the debugger', () => {
     // What if, with the server's words where it is wrong.
     await panel().getByRole('combobox', { name: 'Change' }).selectOption('scale');
     await panel().getByRole('textbox', { name: 'Factor' }).fill('much');
-    fixture.expect400();
+    fixture.expectStatus(400);
     await panel().getByRole('button', { name: 'Change the output' }).click();
     await panel().getByRole('alert').getByText(/much/).waitFor();
     const before = (await values('tensor=output&limit=8')).values.map(Number);
@@ -233,7 +233,7 @@ describe('the debugger', () => {
   it('shows what the server says of a wrong breakpoint, and fits a small window', async () => {
     const { page } = fixture;
     await add('layer x');
-    fixture.expect422();
+    fixture.expectStatus(422);
     await fixture.runText('the old sea', 3);
     await panel()
       .getByRole('alert')
@@ -254,7 +254,7 @@ describe('the debugger', () => {
     // The map has rows if the graph of an earlier session of the model is known.
     await first('Map').or(page.getByRole('tabpanel', { name: 'Map' }).locator('canvas')).first().waitFor(); // prettier-ignore
     // A breakpoint that is added to the stopped run is checked at once.
-    fixture.expect400();
+    fixture.expectStatus(400);
     await add('if weight > 3');
     await panel()
       .getByRole('alert')

@@ -110,7 +110,7 @@ describe('a session that did not end by itself says so', () => {
   it('deleted by another page', async () => {
     const id = await fixture.generate({ max_tokens: 4, prompt: 'Delete me' });
     await fixture.show(id);
-    fixture.expect404();
+    fixture.expectStatus(404);
     await fixture.rest(`sessions/${id}`, { method: 'DELETE' });
     await status()
       .getByText(/^deleted on the server/)

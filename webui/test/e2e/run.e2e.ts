@@ -93,7 +93,7 @@ describe('a run', () => {
   });
 
   it('shows the effect of the level', async () => {
-    fixture.expect404();
+    fixture.expectStatus(404);
     const { page } = fixture;
     await fixture.level('minimal');
     await fixture.runText('Steps alone', 6);
@@ -113,7 +113,7 @@ describe('a run', () => {
   });
 
   it('that is not recorded keeps its answer on the page', async () => {
-    fixture.expect404();
+    fixture.expectStatus(404);
     const { page } = fixture;
     await fixture.level('off');
     // One run is stopped, one finishes.

@@ -241,7 +241,7 @@ describe('a damaged file', () => {
 
 describe('a server restart', () => {
   it('is reported, and the page recovers', async () => {
-    fixture.expect404();
+    fixture.expectStatus(404);
     const { page } = fixture;
     await fixture.runTextToEnd('Before the fall', 4);
     await expect.poll(() => fixture.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);

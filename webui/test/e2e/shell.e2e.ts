@@ -63,7 +63,7 @@ describe('the URL', () => {
   });
 
   it('of a session that does not exist shows an error', async () => {
-    fixture.expect404();
+    fixture.expectStatus(404);
     await fixture.page.goto(`${fixture.server.url}/#1&session=20200101-000000-000000`);
     await fixture.page.getByText('This session cannot be shown.').first().waitFor();
   });

@@ -80,7 +80,7 @@ describe('the SQL editor', () => {
   });
 
   it('an error is marked at its place, and a full list says so', async () => {
-    fixture.expect400();
+    fixture.expectStatus(400);
     await fixture.recorded(12);
     await open('');
     await type("SELECT 'ä:step', :step, duration_nss FROM step");

@@ -10,6 +10,7 @@ export interface LiveProxy {
   cut(): void; // ends the connection
   readonly connectedMs: readonly number[]; // when the page connected
   readonly messages: number; // of the server, so far
+  readonly subscribedTo: readonly string[]; // sessions, as the server has answered
 }
 
 // To be installed before the page connects.
@@ -17,6 +18,7 @@ export async function proxyLive(fixture: PageFixture): Promise<LiveProxy> {
   fixture.spoilPage();
   const connectedMs: number[] = [];
   let end = (): void => undefined;
+  const subscribedTo: string[] = [];
   let messages = 0;
   const proxy: LiveProxy = {
     get messages() {
@@ -29,6 +31,7 @@ export async function proxyLive(fixture: PageFixture): Promise<LiveProxy> {
       end();
     },
     connectedMs,
+    subscribedTo,
   };
   await fixture.page.routeWebSocket(/\/api\/v1\/live\?/, (client) => {
     connectedMs.push(performance.now());
@@ -45,6 +48,8 @@ export async function proxyLive(fixture: PageFixture): Promise<LiveProxy> {
     server.onMessage((batch) => {
       for (const message of messagesOf(batch)) {
         messages += 1;
+        if (typeof message === 'string' && typeOf(message) === 'subscribed')
+          subscribedTo.push((JSON.parse(message) as { session: string }).session);
         proxy.onMessage(message, (passed) => {
           if (isOpen) client.send(passed);
         });

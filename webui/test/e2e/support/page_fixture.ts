@@ -128,17 +128,9 @@ export class PageFixture {
     await this.page.goto(url);
   }
 
-  // The test asks for what does not exist: the browser reports it as an error.
-  expect404(): void {
-    this.expectedStatus = '404';
-  }
-
-  // The test sends what the server rejects: the browser reports it as an error.
-  expect400(): void {
-    this.expectedStatus = '400';
-  }
-  expect422(): void {
-    this.expectedStatus = '422';
+  // The test asks for what the server refuses: the browser reports it as an error.
+  expectStatus(status: number): void {
+    this.expectedStatus = String(status);
   }
 
   // What the test installs in the page cannot be removed: the next test gets a new page.
