@@ -1,13 +1,13 @@
 #include "analysis/aggregate/step_times.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <format>
 #include <unordered_map>
 #include <utility>
 
 #include "analysis/aggregate/raster.h"
+#include "analysis/common/verdict_counts.h"
 
 namespace tt {
 
@@ -63,16 +63,12 @@ std::expected<std::vector<std::vector<Ns>>, TraceError> times_of(const SessionIn
   return times;
 }
 
-bool is_disturbed(const IndexedStep& step) {
-  return step.verdict && *step.verdict != Verdict::Clean;
-}
-
 }  // namespace
 
 bool TimedSteps::is_used(const SessionIndex& index, std::size_t number) const {
   const IndexedStep& step = index.steps()[number];
   return step.phase == phase && step.timed && step.is_normal() && (uses_first || number > 0) &&
-         (uses_disturbed || !is_disturbed(step));
+         (uses_disturbed || !is_disturbed(step.verdict));
 }
 
 Phase ranked_phase(const SessionIndex& index, const TraceFilter& filter) {
@@ -87,8 +83,7 @@ TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter) {
   TimedSteps out{.phase = ranked_phase(index, filter), .verdict = std::nullopt};
   const std::uint64_t count = index.steps().size();
   const Range<std::uint64_t> range = filter.steps.value_or(Range<std::uint64_t>{0, count});
-  std::uint32_t clean = 0;
-  std::array<std::uint32_t, 4> verdicts{};  // of disturbed steps
+  VerdictCounts verdicts;
   for (std::uint64_t i = range.from; i < std::min(range.to, count); ++i) {
     const IndexedStep& step = index.steps()[i];
     if (step.phase != out.phase || !step.timed) continue;
@@ -98,19 +93,17 @@ TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter) {
       ++out.interrupted;
     } else if (i == 0) {
       ++out.first;
-    } else if (is_disturbed(step)) {
-      ++out.disturbed;
-      ++verdicts[static_cast<std::size_t>(*step.verdict)];
     } else {
-      ++clean;
-      if (step.verdict) out.verdict = Verdict::Clean;
+      verdicts.add(step.verdict);
     }
   }
-  out.used = clean;
+  out.used = verdicts.undisturbed();
+  out.disturbed = verdicts.disturbed();
+  out.verdict = verdicts.of_undisturbed();
   if (out.used == 0 && out.disturbed > 0) {
     out.uses_disturbed = true;
     out.used = std::exchange(out.disturbed, 0);
-    out.verdict = static_cast<Verdict>(std::ranges::max_element(verdicts) - verdicts.begin());
+    out.verdict = verdicts.of_disturbed();
   } else if (out.used == 0 && out.first > 0) {
     out.uses_first = out.uses_disturbed = true;
     out.used = std::exchange(out.first, 0);

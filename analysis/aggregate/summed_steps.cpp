@@ -1,10 +1,9 @@
 #include "analysis/aggregate/summed_steps.h"
 
-#include <algorithm>
-#include <map>
 #include <vector>
 
 #include "analysis/aggregate/step_shares.h"
+#include "analysis/common/verdict_counts.h"
 #include "analysis/fields/fields.h"
 
 namespace tt {
@@ -28,21 +27,16 @@ SummedSteps summed_steps(const SessionIndex& index, std::span<const TraceFilter>
           for (std::size_t i = share.from; i < share.to; ++i) summed[share.series.steps[i]] = true;
         });
   SummedSteps out;
-  std::map<Verdict, std::uint32_t> disturbed;
+  VerdictCounts verdicts;
   for (std::size_t i = 0; i < index.steps().size(); ++i) {
     const IndexedStep& step = index.steps()[i];
     if (!summed[i] || !step.timed) continue;
     ++out.steps;
     out.learned += step.learned ? 1 : 0;
-    if (!step.verdict) continue;
-    out.verdict = Verdict::Clean;
-    if (*step.verdict == Verdict::Clean) continue;
-    ++out.disturbed;
-    ++disturbed[*step.verdict];
+    verdicts.add(step.verdict);
   }
-  if (!disturbed.empty())
-    out.verdict =
-        std::ranges::max_element(disturbed, {}, [](const auto& of) { return of.second; })->first;
+  out.disturbed = verdicts.disturbed();
+  out.verdict = out.disturbed > 0 ? verdicts.of_disturbed() : verdicts.of_undisturbed();
   return out;
 }
 

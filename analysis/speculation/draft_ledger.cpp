@@ -1,13 +1,12 @@
 #include "analysis/speculation/draft_ledger.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
-#include <numeric>
 #include <utility>
 
 #include "analysis/common/spread.h"
+#include "analysis/common/verdict_counts.h"
 #include "analysis/common/walk_steps.h"
 #include "analysis/fields/fields.h"
 
@@ -121,10 +120,6 @@ struct TimedDraft {
   std::optional<Verdict> verdict;
 };
 
-bool is_disturbed(const std::optional<Verdict>& verdict) {
-  return verdict && *verdict != Verdict::Clean;
-}
-
 std::vector<TimedDraft> checks_of(const std::vector<TargetStep>& steps) {
   std::vector<TimedDraft> checks;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -178,37 +173,6 @@ std::optional<Ns> median(std::vector<Ns> times) {
   return spread ? std::optional(spread->median) : std::nullopt;
 }
 
-// Whether the medians are of the steps that nothing disturbed. Also says what the used ones are
-// worth: clean, or the most frequent verdict of the disturbed ones.
-class UsedSteps {
- public:
-  void add(const std::optional<Verdict>& verdict) {
-    if (is_disturbed(verdict)) {
-      ++disturbed_[static_cast<std::size_t>(*verdict)];
-    } else {
-      ++others_;
-      is_known_ = is_known_ || verdict;
-    }
-  }
-  bool has(const std::optional<Verdict>& verdict) const {
-    return others_ == 0 || !is_disturbed(verdict);
-  }
-  std::uint64_t left_out() const {
-    return others_ == 0 ? 0 : std::accumulate(disturbed_.begin(), disturbed_.end(), 0UL);
-  }
-  std::optional<Verdict> verdict() const {
-    if (others_ > 0) return is_known_ ? std::optional(Verdict::Clean) : std::nullopt;
-    const auto most = std::ranges::max_element(disturbed_);
-    if (*most == 0) return std::nullopt;
-    return static_cast<Verdict>(most - disturbed_.begin());
-  }
-
- private:
-  std::uint64_t others_ = 0;
-  std::array<std::uint64_t, 4> disturbed_{};  // by Verdict
-  bool is_known_ = false;
-};
-
 template <class Number>
 Number part_of(Number whole, std::uint64_t part, std::uint64_t of) {
   const double share = of == 0 ? 0 : static_cast<double>(part) / static_cast<double>(of);
@@ -250,21 +214,26 @@ void add_medians(DraftLedger& ledger, const std::vector<TimedDraft>& checks,
   const auto is_plain = [](const TargetStep& step) {
     return step.tokens && step.tokens->tokens == 1 && !step.timed.learned;
   };
-  UsedSteps used;
+  VerdictCounts verdicts;
   for (const TimedDraft& row : checks)
-    if (is_compared(row)) used.add(row.verdict);
+    if (is_compared(row)) verdicts.add(row.verdict);
   for (const TargetStep& step : steps)
-    if (is_plain(step)) used.add(step.timed.verdict);
-  ledger.disturbed = used.left_out();
-  ledger.verdict = used.verdict();
+    if (is_plain(step)) verdicts.add(step.timed.verdict);
+  // The medians are of the steps that nothing disturbed, if there are any.
+  const bool has_undisturbed = verdicts.undisturbed() > 0;
+  const auto is_used = [&](const std::optional<Verdict>& verdict) {
+    return !has_undisturbed || !is_disturbed(verdict);
+  };
+  ledger.disturbed = has_undisturbed ? verdicts.disturbed() : 0;
+  ledger.verdict = has_undisturbed ? verdicts.of_undisturbed() : verdicts.of_disturbed();
   std::vector<Ns> draft_times, check_times, plain_times;
   for (const TimedDraft& row : checks) {
-    if (!is_compared(row) || !used.has(row.verdict)) continue;
+    if (!is_compared(row) || !is_used(row.verdict)) continue;
     check_times.push_back(row.draft.check);
     if (row.draft.draft) draft_times.push_back(*row.draft.draft);
   }
   for (const TargetStep& step : steps)
-    if (is_plain(step) && used.has(step.timed.verdict)) plain_times.push_back(step.timed.took);
+    if (is_plain(step) && is_used(step.timed.verdict)) plain_times.push_back(step.timed.took);
   ledger.plain_steps = plain_times.size();
   ledger.draft = median(std::move(draft_times));
   ledger.check = median(std::move(check_times));
