@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/disk/text_line.h"
 #include "tracer/text/parse_number.h"
 
 namespace tt {
@@ -116,14 +117,14 @@ std::expected<BlockTrace, TraceError> parse_blkparse(std::istream& in,
   BlockTrace trace;
   std::map<DiskId, std::vector<Event>> events;
   std::uint64_t lines = 0;
-  for (std::string text; std::getline(in, text); ++lines) {
+  for (std::string text; read_line(in, text); ++lines) {
     if (lines % kCheckedLines == 0 && !keep_going()) return std::unexpected(cancelled_error());
     const auto line = parse_line(text);
     if (!line) continue;
     ++trace.events;
     if (line->read) events[line->disk].push_back(*line->read);
   }
-  if (trace.events == 0) {
+  if (trace.events == 0 || is_too_long(in)) {
     return std::unexpected(TraceError{
         TraceError::Kind::NotASession,
         "no events of blkparse. Give the text that blkparse prints, with lines like \"8,0 1 1 "

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "analysis/disk/text_line.h"
 #include "tracer/text/parse_number.h"
 
 namespace tt {
@@ -66,7 +67,7 @@ std::optional<FileExtent> parse_extent(std::string_view line, std::uint64_t bloc
 std::expected<std::vector<ListedFile>, TraceError> parse_filefrag(std::istream& in) {
   std::vector<ListedFile> files;
   std::uint64_t block = 0;
-  for (std::string text; std::getline(in, text);) {
+  for (std::string text; read_line(in, text);) {
     const std::string_view line = trimmed(text);
     if (auto heading = parse_heading(line)) {
       block = heading->block;
@@ -75,7 +76,7 @@ std::expected<std::vector<ListedFile>, TraceError> parse_filefrag(std::istream& 
       if (const auto extent = parse_extent(line, block)) files.back().extents.push_back(*extent);
     }
   }
-  if (files.empty()) {
+  if (files.empty() || is_too_long(in)) {
     return std::unexpected(
         TraceError{TraceError::Kind::NotFound,
                    "no extents of a file. Write the list with: filefrag -v MODEL > extents.txt"});

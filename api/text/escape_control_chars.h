@@ -7,8 +7,8 @@
 
 namespace tt {
 
-// Escapes every control character (C0, DEL, and C1 in UTF-8) as \x and two hex digits per
-// byte, including line breaks. Characters in `kept` are not escaped.
+// Escapes every control character (C0, DEL, and C1 in UTF-8) and every byte that is not UTF-8 as \x
+// and two hex digits per byte, including line breaks. Characters in `allowed` are not escaped.
 std::string escape_control_chars(std::string_view text, std::string_view allowed = {});
 
 }  // namespace tt

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <format>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,7 +26,7 @@
 #include "program/validators.h"
 #include "tracer/engine/backends.h"
 #include "tracer/engine/generation_queue.h"
-#include "tracer/gguf/gguf_index.h"
+#include "tracer/format/file/input_file.h"
 #include "tracer/request/request_bounds.h"
 #include "tracer/sandbox/sandbox.h"
 
@@ -40,7 +40,7 @@ struct CommandOptions {
   ModelOptions model;
   ContextOptions context;
   GenerationRequest request;
-  fs::path commands, output;
+  fs::path commands, output, chat_template_file;
   bool chat = false, force = false;
 };
 
@@ -48,6 +48,8 @@ int report_error(std::string_view message, int exit_code = 1) {
   print_message("tt debug: {}", message);
   return exit_code;
 }
+
+constexpr std::size_t kMaxScriptBytes = 1U << 20;
 
 // Reads commands from a person, or from a script, which ends at its first error.
 int read_commands(std::istream& input, bool is_script, DebugConsole& console) {
@@ -74,18 +76,20 @@ int run(CommandOptions& options) {
   if (options.model.path.empty()) options.model.path = installation.bundled_model;
   fs::path output;
   if (!options.output.empty()) {
-    std::vector<fs::path> inputs = {options.model.path};
-    if (const auto index = GgufIndex::open(options.model.path))
-      for (const ModelFile& part : index->files()) inputs.emplace_back(part.path);
-    if (!options.commands.empty()) inputs.push_back(options.commands);
+    std::vector<fs::path> inputs = model_files(options.model.path);
+    inputs.insert(inputs.end(),
+                  {options.commands, options.model.access_pattern, options.chat_template_file});
     auto path = output_path(options.output, Target::File, inputs, options.force);
     if (!path) return report_error(path.error());
     output = *std::move(path);
   }
-  std::ifstream file;
+  std::istringstream script;
   if (!options.commands.empty()) {
-    file.open(options.commands);
-    if (!file) return report_error(std::format("{} cannot be read", options.commands.string()));
+    auto text = read_input(options.commands, kMaxScriptBytes, InputKind::RegularOrPipe);
+    if (!text) return report_error("--commands: " + text.error().message);
+    if (text->empty())
+      return report_error(std::format("--commands: {} is empty", options.commands.string()));
+    script.str(*std::move(text));
   }
   const InterruptGuard guard;
   load_backends([](LibraryLine, std::string_view) {});
@@ -109,7 +113,7 @@ int run(CommandOptions& options) {
     print_message("tt debug: {}", warning);
   DebugConsole console(queue, events, options.request, options.chat, folder);
   const bool is_script = !options.commands.empty() || ::isatty(STDIN_FILENO) != 1;
-  const int code = read_commands(options.commands.empty() ? std::cin : file, is_script, console);
+  const int code = read_commands(options.commands.empty() ? std::cin : script, is_script, console);
   console.close();
   queue.stop();
   if (output.empty() || console.last_session().empty()) return code;
@@ -145,6 +149,9 @@ RunVerb add_debug_command(CLI::App& command) {
                    "Never choose a token that ends the answer");
   command.option_defaults()->group("Model");
   add_model_options(command, options->model);
+  command.get_option("--chat-template-file")->each([options](const std::string& path) {
+    options->chat_template_file = path;
+  });
   command.option_defaults()->group("Context");
   add_context_options(command, options->context);
   command.footer(

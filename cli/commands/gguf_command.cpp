@@ -17,6 +17,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "analysis/common/format_units.h"
 #include "analysis/weights/compression.h"
@@ -294,8 +295,9 @@ Expected<Reordered> write_reordered(const ReorderOptions& options, const Reorder
 
 int reorder(const ReorderOptions& options) {
   Progress progress("gguf reorder", progress_visibility(options.json));
-  const auto output =
-      output_path(options.output, Target::File, {options.model, options.session}, options.force);
+  std::vector<std::filesystem::path> inputs = model_files(options.model);
+  inputs.emplace_back(options.session);
+  const auto output = output_path(options.output, Target::File, inputs, options.force);
   if (!output) return progress.failed(output.error());
   auto session = open_session(options.session);
   if (!session) return progress.failed(session.error());

@@ -47,7 +47,7 @@ struct RecordOptions {
   std::optional<std::string> prompt;
   std::string prompt_file;
   std::vector<std::int32_t> tokens;
-  fs::path output;
+  fs::path output, chat_template_file;
   std::uint32_t repeat = 1;
   bool chat = false, force = false, quiet = false, verbose = false;
 };
@@ -97,11 +97,9 @@ std::expected<Prompt, Failure> make_prompt(const RecordOptions& options) {
 
 // All input files, with every part of a split model.
 std::vector<fs::path> input_files(const RecordOptions& options) {
-  std::vector<fs::path> inputs = {options.model.path};
-  if (const auto index = GgufIndex::open(options.model.path))
-    for (const ModelFile& part : index->files()) inputs.emplace_back(part.path);
+  std::vector<fs::path> inputs = model_files(options.model.path);
   if (!options.prompt_file.empty()) inputs.emplace_back(prompt_path(options));
-  if (!options.model.access_pattern.empty()) inputs.emplace_back(options.model.access_pattern);
+  inputs.insert(inputs.end(), {options.model.access_pattern, options.chat_template_file});
   return inputs;
 }
 
@@ -440,6 +438,9 @@ RunVerb add_record_command(CLI::App& command) {
 
   command.option_defaults()->group("Model");
   add_model_options(command, options->model);
+  command.get_option("--chat-template-file")->each([options](const std::string& path) {
+    options->chat_template_file = path;
+  });
   command.option_defaults()->group("Context");
   add_context_options(command, options->context);
   command.footer(

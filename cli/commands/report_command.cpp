@@ -53,7 +53,8 @@ int run(const ReportOptions& options) {
   const bool to_stdout = options.output == "-";
   std::filesystem::path output;
   if (!to_stdout) {
-    auto path = output_path(options.output, Target::FileOrPipe, {options.file}, options.force);
+    auto path = output_path(options.output, Target::FileOrPipe, {options.file, options.compare},
+                            options.force);
     if (!path) return progress.failed(path.error());
     output = *std::move(path);
   }

@@ -172,8 +172,9 @@ int fit(Model& model, const WeightsOptions& options, const Importances& importan
         Progress& progress) {
   std::filesystem::path output;
   if (!options.output.empty()) {
-    auto path = output_path(options.output, Target::File,
-                            {options.model, options.imatrix, options.session}, options.force);
+    std::vector<std::filesystem::path> inputs = model_files(options.model);
+    inputs.insert(inputs.end(), {options.reference, options.imatrix, options.session});
+    auto path = output_path(options.output, Target::File, inputs, options.force);
     if (!path) return progress.failed(path.error());
     output = *std::move(path);
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tracer/format/file/session_edit.h"
+#include "tracer/gguf/gguf_index.h"
 
 namespace tt::cli {
 
@@ -95,6 +96,13 @@ std::expected<fs::path, std::string> output_path(const fs::path& output, Target 
     return std::unexpected(
         std::format("the folder {} is not writable. Choose another.", folder.string()));
   return file;
+}
+
+std::vector<fs::path> model_files(const fs::path& model) {
+  std::vector<fs::path> files = {model};
+  if (const auto index = GgufIndex::open(model))
+    for (const ModelFile& part : index->files()) files.emplace_back(part.path);
+  return files;
 }
 
 std::error_code replace_session(const fs::path& from, const fs::path& to) {

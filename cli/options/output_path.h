@@ -24,6 +24,9 @@ std::expected<std::filesystem::path, std::string> output_path(
     const std::filesystem::path& output, Target target,
     const std::vector<std::filesystem::path>& inputs, bool force);
 
+// Of a model, with every part of a split one. Only `model` if it cannot be read.
+std::vector<std::filesystem::path> model_files(const std::filesystem::path& model);
+
 // Moves the finished session `from` to `to`, a path that output_path() returned. The journal files
 // of a session that is replaced are removed: SQLite would apply them to the new one.
 std::error_code replace_session(const std::filesystem::path& from, const std::filesystem::path& to);

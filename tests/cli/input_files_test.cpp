@@ -8,12 +8,15 @@
 #include <filesystem>
 #include <format>
 #include <fstream>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/exchange/import/import.h"
+#include "cli/commands/verbs.h"
 #include "tests/cli/tt_program.h"
+#include "tests/support/sessions/half_changed_session.h"
 #include "tests/support/sessions/small_session.h"
 
 namespace tt {
@@ -47,27 +50,56 @@ void make_bad_files(const test::TempFolder& folder) {
 TEST(InputFiles, EveryVerbRefusesOtherFilesThanRegularOnes) {
   const test::TempFolder folder;
   make_bad_files(folder);
-  const test::SmallSession session({test::small_step(0), test::small_step(1)});
-  fs::copy_file(session.path, folder / "s.ttrace");
+  fs::copy_file(source_path("tests/data/session-v7.ttrace"), folder / "s.ttrace");
   std::ofstream(folder / "a.json") << "[]";
-  const char* const verbs[] = {
-      "show {}",
-      "hot {}",
-      "sql {} 'SELECT 1'",
-      "import {} -o out.ttrace",
-      "gguf {}",
-      "disk s.ttrace {}",
-      "bench-model --compare {} a.json",
-      "bench-model --compare a.json {}",
-      "record -p x --access-pattern {} --memory-budget 10GiB -o out.ttrace",
-      "record -f {} -o out.ttrace",
-      "record -p x -m {} -o out.ttrace",
-      "model dense-tiny -o m.gguf --pieces {}",
+  // {}: the file; MODEL: a model.
+  const std::multimap<std::string, std::string> verbs = {
+      {"analyze", "hot {}"},
+      {"bench-model", "--compare {} a.json"},
+      {"bench-model", "--compare a.json {}"},
+      {"compare", "{} s.ttrace"},
+      {"compare", "s.ttrace {}"},
+      {"debug", "MODEL -x {}"},
+      {"debug", "{} -x a.json"},
+      {"disk", "s.ttrace {}"},
+      {"export", "{} -o out.csv"},
+      {"generality", "{} s.ttrace"},
+      {"gguf", "{}"},
+      {"gguf", "reorder MODEL --by-use {} -o out.gguf"},
+      {"gguf", "reorder {} --by-use s.ttrace -o out.gguf"},
+      {"graph", "{}"},
+      {"heads", "{}"},
+      {"hot", "{}"},
+      {"import", "{} -o out.ttrace"},
+      {"memory", "{}"},
+      {"model", "dense-tiny -o m.gguf --pieces {}"},
+      {"moe", "{}"},
+      {"parse", "{}"},
+      {"pattern", "{}"},
+      {"record", "-f {} -o out.ttrace"},
+      {"record", "-p x --access-pattern {} --memory-budget 10GiB -o out.ttrace"},
+      {"record", "-p x --chat --chat-template-file {} -o out.ttrace"},
+      {"record", "-p x -m {} -o out.ttrace"},
+      {"report", "s.ttrace --compare {} -o -"},
+      {"report", "{} -o -"},
+      {"reuse", "{}"},
+      {"show", "{}"},
+      {"sql", "{} 'SELECT 1'"},
+      {"values", "{}"},
+      {"weights", "MODEL --fit 1GiB --session {}"},
+      {"weights", "MODEL --imatrix {}"},
+      {"weights", "MODEL --reference {}"},
+      {"weights", "{}"},
   };
-  for (const char* verb : verbs) {
+  for (const cli::Verb& verb : cli::kVerbs)
+    EXPECT_NE(verbs.contains(verb.name), verb.name == std::string_view("attach"))
+        << verb.name << ": attach reads no file; each other verb is in the table";
+  for (const auto& [verb, template_of] : verbs) {
     for (const Bad& bad : kBad) {
-      const std::string name = bad.name;
-      const std::string arguments = std::vformat(verb, std::make_format_args(name));
+      std::string arguments = verb + " " + template_of;
+      if (const auto at = arguments.find("MODEL"); at != std::string::npos)
+        arguments.replace(at, 5, kTestPaths.bundled_model);
+      arguments.replace(arguments.find("{}"), 2, bad.name);
       SCOPED_TRACE(arguments);
       const Result result = run_tt(folder, arguments, "timeout -s KILL 20");
       EXPECT_GE(result.code, 1) << result.err;
@@ -102,6 +134,25 @@ TEST(InputFiles, JournalsAreRegularFiles) {
           << result.err;
       fs::remove_all(beside);
     }
+  }
+}
+
+// A change that was interrupted is undone, as by sqlite3; it is no damage.
+TEST(InputFiles, InterruptedChangesAreUndone) {
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < 400; ++i) steps.push_back(test::small_step(i));
+  const test::SmallSession session(steps);
+  for (const char* verb : {"show", "hot", "parse --validate"}) {
+    SCOPED_TRACE(verb);
+    const test::TempFolder folder;
+    fs::copy_file(session.path, folder / "whole.ttrace");
+    test::copy_half_changed(session.path, folder / "s.ttrace");
+    const Result undone = run_tt(folder, std::string(verb) + " s.ttrace");
+    EXPECT_EQ(undone.err, "");
+    fs::rename(folder / "whole.ttrace", folder / "s.ttrace");
+    const Result whole = run_tt(folder, std::string(verb) + " s.ttrace");
+    EXPECT_EQ(undone.code, whole.code);
+    EXPECT_EQ(undone.out, whole.out);
   }
 }
 
@@ -145,30 +196,33 @@ TEST(InputFiles, NamesAreEscaped) {
   fs::copy_file(session.path, folder.path() / name);
   std::ofstream(folder.path() / "b\x1b[31m.json") << "[]";
   const std::string quoted = "$'a\\x1b[31m\\x07\\x9b.ttrace'";
-  const std::vector<std::string> cases = {
-      "show " + quoted,
-      "hot " + quoted,
-      "hot $'none\\x1b[31m'",
-      "compare " + quoted + " " + quoted,
-      "parse " + quoted + " --validate",
-      "gguf " + quoted,
-      "import " + quoted + " -o x.ttrace",
-      "disk s.ttrace " + quoted,
-      "record -p x -m " + quoted + " -o y.ttrace",
-      "record -f $'none\\x1b[31m' -o y.ttrace",
-      "record -p x -o $'none\\x1b[31m/y.ttrace'",
-      std::string("bench-model --compare $'b\\x1b[31m.json' $'b\\x1b[31m.json'"),
-      "bench-model " + quoted,
-      "reuse " + quoted,
-      "report " + quoted + " -o -"};
-  for (const std::string& arguments : cases) {
+  // Other than those whose only output is of what is in the file.
+  const std::vector<std::string> unnamed = {"show " + quoted, "hot " + quoted,
+                                            "parse " + quoted + " --validate", "reuse " + quoted,
+                                            "report " + quoted + " -o -"};
+  std::vector<std::string> cases = {"hot $'none\\x1b[31m'",
+                                    "compare " + quoted + " " + quoted,
+                                    "gguf " + quoted,
+                                    "import " + quoted + " -o x.ttrace",
+                                    "disk s.ttrace " + quoted,
+                                    "record -p x -m " + quoted + " -o y.ttrace",
+                                    "record -f $'none\\x1b[31m' -o y.ttrace",
+                                    "record -p x -o $'none\\x1b[31m/y.ttrace'",
+                                    "bench-model --compare $'c\\x1b[31m.json' $'b\\x1b[31m.json'",
+                                    "bench-model " + quoted};
+  const std::size_t named = cases.size();
+  cases.insert(cases.end(), unnamed.begin(), unnamed.end());
+  fs::copy_file(source_path("tests/data/session-v7.ttrace"), folder / "s.ttrace");
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string& arguments = cases[i];
     std::ofstream(folder / "run.sh") << "cd " << folder.path().string() << "; " << kTestPaths.tt
                                      << " " << arguments << " >out 2>err";
     ASSERT_NE(std::system(("bash " + (folder / "run.sh").string()).c_str()), -1);
-    for (const char* stream : {"out", "err"}) {
-      const std::string text = contents(folder / stream);
-      EXPECT_FALSE(text.contains('\x1b') || text.contains('\x07')) << arguments << ": " << text;
-    }
+    const std::string text = contents(folder / "out") + contents(folder / "err");
+    EXPECT_FALSE(text.empty()) << arguments;
+    EXPECT_FALSE(text.contains('\x1b') || text.contains('\x07') || text.contains('\x9b'))
+        << arguments << ": " << text;
+    EXPECT_TRUE(i >= named || text.contains("\\x1b[31m")) << arguments << ": " << text;
   }
 }
 

@@ -3,9 +3,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cli/commands/verbs.h"
 #include "tests/cli/tt_program.h"
 #include "tests/support/sessions/small_session.h"
 #include "tracer/format/file/session_writer.h"
@@ -23,7 +26,9 @@ fs::path record_session(const test::TempFolder& folder) {
 TEST(Output, RejectsInputFiles) {
   const test::TempFolder folder;
   const fs::path session = record_session(folder);
+  fs::copy_file(session, folder / "t.ttrace");
   ASSERT_EQ(run_tt(folder, "model small --layers 2 --splits 2 -q -o m.gguf").code, 0);
+  ASSERT_EQ(run_tt(folder, "model small --layers 2 -q -o one.gguf").code, 0);
   std::ofstream(folder / "prompt.txt") << "Once upon a time";
   fs::create_symlink("s.ttrace", folder / "soft");
   fs::create_hard_link(session, folder / "hard");
@@ -52,7 +57,32 @@ TEST(Output, RejectsInputFiles) {
       {"record --access-pattern p.json -p a -n 1 -t 1 -o p-link --force", "p.json"},
       {"import run -o run/accesses.csv --force", "run/accesses.csv"},
       {"export s.ttrace --format csv -o s.ttrace-wal --force", "s.ttrace-wal"},
+      {"report t.ttrace --compare s.ttrace -o s.ttrace --force", "s.ttrace"},
+      {"values s.ttrace --safetensors s.ttrace --force", "s.ttrace"},
+      {"values s.ttrace --op l_out-0 --npy soft --force", "s.ttrace"},
+      {"weights m-00001-of-00002.gguf --fit 1GiB -o m-00002-of-00002.gguf --force",
+       "m-00002-of-00002.gguf"},
+      {"weights m-00001-of-00002.gguf --fit 1GiB --session s.ttrace -o soft --force", "s.ttrace"},
+      {"debug m-00001-of-00002.gguf -x prompt.txt -o prompt.txt --force", "prompt.txt"},
+      {"debug m-00001-of-00002.gguf -x prompt.txt -o m-00002-of-00002.gguf --force",
+       "m-00002-of-00002.gguf"},
+      {"record --chat --chat-template-file prompt.txt -p a -n 1 -t 1 -o prompt.txt --force",
+       "prompt.txt"},
+      {"debug --chat-template-file prompt.txt -o prompt.txt --force", "prompt.txt"},
+      {"gguf reorder one.gguf --by-use s.ttrace -o s.ttrace --force", "s.ttrace"},
+      {"gguf reorder one.gguf --by-use s.ttrace -o one.gguf --force", "one.gguf"},
   };
+  // Each verb that writes a file it is given the name of.
+  std::set<std::string> writing;
+  for (const auto& c : cases)
+    writing.insert(std::string(c.arguments, std::string_view(c.arguments).find(' ')));
+  const std::set<std::string> others = {"analyze",    "bench-model", "compare", "disk",
+                                        "generality", "graph",       "heads",   "hot",
+                                        "memory",     "moe",         "parse",   "reuse",
+                                        "show",       "sql",         "attach"};  // into a folder,
+                                                                                 // under new names
+  for (const cli::Verb& verb : cli::kVerbs)
+    EXPECT_NE(writing.contains(verb.name), others.contains(verb.name)) << verb.name;
   for (const auto& c : cases) {
     SCOPED_TRACE(c.arguments);
     const std::string before = contents(folder / c.input);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/read_only_folder.h"
+#include "tests/support/sessions/half_changed_session.h"
 #include "tests/support/sessions/small_session.h"
 #include "tests/support/temp_folder.h"
 
@@ -76,34 +77,13 @@ struct Recording {
   std::uint32_t steps = 0;
 };
 
-// Copies the session in the middle of a change that overwrites all rows, as a power loss leaves it:
-// the journal is on the disk, and so is a part of the changed pages.
-void copy_half_changed(const fs::path& session, const fs::path& copy) {
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(session.c_str(), &db), SQLITE_OK);
-  ASSERT_EQ(
-      sqlite3_exec(db,
-                   "PRAGMA synchronous=FULL; PRAGMA cache_size=1; PRAGMA cache_spill=1; BEGIN; "
-                   "UPDATE tt_step SET packed=zeroblob(length(packed)); "
-                   "UPDATE tt_token SET text='wrong'; "
-                   "UPDATE tt_template SET packed=zeroblob(length(packed));",
-                   nullptr, nullptr, nullptr),
-      SQLITE_OK);
-  fs::copy_file(session, copy);
-  fs::copy_file(session.string() + "-journal", copy.string() + "-journal");
-  ASSERT_NE(bytes_of(session), bytes_of(copy.string() + "-journal"));
-  ASSERT_EQ(sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr), SQLITE_OK);
-  sqlite3_close(db);
-  ASSERT_NE(bytes_of(session), bytes_of(copy)) << "nothing was changed";
-}
-
 TEST(SessionEdit, InterruptedChangeIsUndoneByTheNextReader) {
   std::vector<Step> steps;
   for (std::uint32_t i = 0; i < 400; ++i) steps.push_back(test::small_step(i));
   const test::SmallSession session(steps);
   const TempFolder folder;
   const fs::path copy = folder / "s.ttrace";
-  copy_half_changed(session.path, copy);
+  test::copy_half_changed(session.path, copy);
   {
     const test::ReadOnlyFolder read_only(folder.path());
     ASSERT_EQ(read_only.problem(), "");
