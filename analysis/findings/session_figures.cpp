@@ -10,6 +10,7 @@
 
 #include "analysis/aggregate/step_shares.h"
 #include "analysis/common/op_info.h"
+#include "analysis/common/verdict_counts.h"
 #include "analysis/experts/turnover.h"
 #include "analysis/index/walk_outlines.h"
 
@@ -148,14 +149,16 @@ std::expected<void, TraceError> gather_reuse(const ReadSequence& sequence, Sessi
   return gather_mapped(sequence, data, keep_going);
 }
 
-// The bytes per second of each generating step that nothing disturbed.
+// The bytes per second of each generating step that nothing disturbed, and the highest of all.
 void gather_rates(const SessionIndex& index, SessionFigures& data) {
   for (const IndexedStep& step : index.steps()) {
     if (step.phase != Phase::Generate || step.series == kNone || !step.timed || !step.is_normal() ||
-        step.verdict.value_or(Verdict::Clean) != Verdict::Clean || step.op_ns == 0)
+        step.op_ns == 0)
       continue;
-    data.step_read_rates.push_back(static_cast<double>(step.totals.read.v) * 1e9 /
-                                   static_cast<double>(step.op_ns));
+    const double rate =
+        static_cast<double>(step.totals.read.v) * 1e9 / static_cast<double>(step.op_ns);
+    data.fastest_read_rate = std::max(data.fastest_read_rate, rate);
+    if (!is_disturbed(step.verdict)) data.step_read_rates.push_back(rate);
   }
   std::ranges::sort(data.step_read_rates);
 }
@@ -225,6 +228,8 @@ std::expected<SessionFigures, TraceError> gather_session_figures(const SessionIn
   data.info = index.info();
   data.left_out = index.left_out();
   data.steps = index.steps().size();
+  data.only_interrupted =
+      data.steps > 0 && std::ranges::all_of(index.steps(), &IndexedStep::interrupted);
   TraceError error{};
   // Stores a result; the first error is the error of all.
   const auto got = [&](auto answer, auto& place) {

@@ -53,12 +53,15 @@ struct SessionFigures {
   std::vector<double> token_ms;  // per generated token of a step that was not learned, in order
   SessionConditions conditions;
   std::uint64_t steps = 0, left_out = 0;  // left_out: not in the times and sums
+  // No step ran to its end: sums, bytes and memory are of the ops that ran.
+  bool only_interrupted = false;
   Breakdown by_op_kind, by_tensor;
   Breakdown by_source;         // of weights
   BreakdownRow kv, recurrent;  // sums of KV caches, and of recurrent states; `all` and `generate`
   StepCosts op_kinds, components, layers;  // they decide what is slow
   // Bytes read per second of op time of each generating step that nothing disturbed, ascending.
   std::vector<double> step_read_rates;
+  double fastest_read_rate = 0;  // the highest of all of them, disturbed ones included; 0: none
   Bytes weights_read{}, weights_distinct{};
   // The part of both in the mapped file. The rest are copies in memory (repacked weights,
   // --no-mmap, devices), which no cache or pinning of the file can serve faster.

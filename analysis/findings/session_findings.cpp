@@ -227,6 +227,7 @@ void find_bytes(const SessionFigures& f, std::vector<Finding>& out) {
                   .kind = FindingKind::TokenBytes,
                   .role = FindingRole::Main,
                   .basis = basis};
+    if (f.only_interrupted) found.figures.add("interrupted", "yes");
     found.figures.add("bytes_read", FigureUnit::Size, sums.bytes_read / count)
         .add("bytes_touched", FigureUnit::Size, sums.bytes() / count)
         .add("accesses", Count, sums.accesses() / count)
@@ -410,6 +411,8 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
   if (is_sampling_slow(f)) figures.add("sampling", Share, f.speed.sample_share());
   figures.add("memory_budget", FigureUnit::Size, active_budget(f.info));
   if (is_disturbed(f)) {
+    // Other programs only slow a step down: it could read at least as fast.
+    if (bandwidth.fastest > 0) figures.add("read_rate_fastest", Rate, bandwidth.fastest);
     figures.add("verdict", to_text(*f.conditions.verdict))
         .add("clean_steps", Count, static_cast<double>(clean_steps(f)));
     if (f.conditions.time.total_ns > 0)
@@ -537,6 +540,7 @@ void find_enough_memory(const SessionFigures& f, std::vector<Finding>& out) {
       .add("recurrent_state", FigureUnit::Size, number(memory.recurrent))
       .add("compute", FigureUnit::Size, number(compute))
       .add("cache_tokens", Count, memory.cache_tokens);
+  if (f.only_interrupted) found.figures.add("interrupted", "yes");
   if (!f.lru.empty()) add_cliff(f, found.figures);
   out.push_back(std::move(found));
 }
@@ -744,7 +748,9 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
     found.use = BandwidthUse::FromCache;
     return found;
   }
-  if (found.bandwidth <= 0 || found.low <= 0) return found;
+  if (found.bandwidth <= 0) return found;
+  found.fastest = f.fastest_read_rate;
+  if (found.low <= 0) return found;
   const double threshold = kNearBandwidth * found.bandwidth;
   found.use = found.low >= threshold   ? BandwidthUse::Near
               : found.high < threshold ? BandwidthUse::Below

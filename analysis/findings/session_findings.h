@@ -38,6 +38,7 @@ struct BandwidthFinding {
   double bandwidth = 0;      // bytes per second; 0: not measured
   double median = 0;         // bytes read per second of op time, of the steps
   double low = 0, high = 0;  // 95 % interval of the median; 0: too few steps
+  double fastest = 0;        // of the fastest step, a disturbed one included; 0: says nothing
 };
 BandwidthFinding bandwidth_use(const SessionFigures& figures);
 

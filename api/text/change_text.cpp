@@ -13,43 +13,51 @@ std::string percent(double ratio) { return std::format("{:+.1f} %", 100 * (ratio
 
 std::string duration(Ns time) { return format_duration(static_cast<double>(time.v)); }
 
+const char* token_of(Phase phase) {
+  return phase == Phase::Generate ? "generated token" : "prompt token";
+}
+
 // Empty: the recordings have no accesses.
 std::string bytes_text(const TokenChange& change) {
   const auto& [phase, before, after, time] = change;
   if (before.bytes_read == 0 && after.bytes_read == 0) return "";
   const std::string left = format_bytes(before.bytes_read), right = format_bytes(after.bytes_read);
-  return left == right ? std::format("; it reads {} in both", left)
-                       : std::format("; it reads {} instead of {}", right, left);
+  const char* token = token_of(phase);
+  return left == right
+             ? std::format(" A {} reads {} in both.", token, left)
+             : std::format(" A {} reads {} in the first and {} in the second.", token, left, right);
 }
 
 std::string time_text(const TokenChange& change) {
   const auto& [phase, left, right, time] = change;
-  const char* token = phase == Phase::Generate ? "generated token" : "prompt token";
+  const char* token = token_of(phase);
   if (!time.low || !time.high)
     return std::format(
-        "Whether a {} takes longer in one of the sessions cannot be told from noise: it needs {} "
-        "undisturbed steps in each, not {} and {}",
-        token, kLeastSamples, left.steps, right.steps);
+        "Too few undisturbed steps to compare the times of a {}: {} and {}, and {} are needed in "
+        "each session",
+        token, left.steps, right.steps, kLeastSamples);
   const std::string evidence = std::format(
-      "{:.0f} % interval of the change: {} to {}, from the fastest of {} and {} undisturbed steps",
-      100 * kConfidence, percent(*time.low), percent(*time.high), left.steps, right.steps);
-  const std::string before = duration(left.fastest), after = duration(right.fastest);
+      "{:.0f} % interval of the change: {} to {}; means of the {} fastest of {} and {} undisturbed "
+      "steps",
+      100 * kConfidence, percent(*time.low), percent(*time.high), kFastest, left.steps,
+      right.steps);
+  const std::string times = std::format("A {} takes {} in the first session and {} in the second",
+                                        token, duration(left.fastest), duration(right.fastest));
   if (time.verdict == SpeedVerdict::Equal)
-    return std::format(
-        "The time of a {}, {} and {}, does not differ significantly between the sessions ({})",
-        token, before, after, evidence);
+    return std::format("{}: no significant difference ({})", times, evidence);
   return std::format(
-      "A {} takes {:.1f} % {} in the second session, {} instead of {}, more than the "
-      "steps of one session vary ({}); another load of the machine may be the cause",
-      token, 100 * std::abs(time.ratio - 1),
-      time.verdict == SpeedVerdict::Slower ? "longer" : "less time", after, before, evidence);
+      "{}: {:.1f} % {} ({}). That is more than the steps of one session differ, but another load "
+      "of "
+      "the machine may be the cause",
+      times, 100 * std::abs(time.ratio - 1), time.verdict == SpeedVerdict::Slower ? "more" : "less",
+      evidence);
 }
 
 }  // namespace
 
 std::string what_changed(const Comparison& comparison) {
   if (!comparison.change) return "The sessions have no phase with tokens in common.";
-  return std::format("{}{}.", time_text(*comparison.change), bytes_text(*comparison.change));
+  return std::format("{}.{}", time_text(*comparison.change), bytes_text(*comparison.change));
 }
 
 }  // namespace tt

@@ -38,6 +38,8 @@ std::string capitalised(std::string text) {
 }
 
 std::string speed_of(double tokens_per_second) {
+  // Two digits at least: a model that is read from the disk takes seconds per token.
+  if (tokens_per_second < 1) return std::format("{:.2g} tokens/s", tokens_per_second);
   return std::format("{:.{}f} tokens/s", tokens_per_second, tokens_per_second < 100 ? 1 : 0);
 }
 
@@ -163,6 +165,9 @@ std::string bytes_text(const Finding& finding) {
     if (name && figure.unit == FigureUnit::Size)
       parts.push_back(std::format("{} of {}", format_bytes(std::get<double>(figure.value)), *name));
   }
+  if (is_yes(f, "interrupted"))
+    return std::format("No step ran to its end. The ops that ran read {}: {}.",
+                       bytes(f, "bytes_read"), listed(parts));
   return std::format(
       "{} reads {}: {}.{}", finding.basis.phase == Phase::Generate ? "A generated token" : "A step",
       bytes(f, "bytes_read"), listed(parts),
@@ -178,8 +183,8 @@ std::string layers_text(const Finding& finding, const std::string& of_steps) {
   const std::string_view first = f.word("slowest_layer"), second = f.word("second_layer");
   if (first.empty()) return "";
   if (second.empty())
-    return std::format(" Layer {} takes {} of the time{}.", first, share(f, "slowest_layer_time"),
-                       of_steps);
+    return std::format(" Layer {} takes {} of the time of a step{}.", first,
+                       share(f, "slowest_layer_time"), of_steps);
   if (!is_yes(f, "layers_differ"))
     return std::format(" No layer is clearly the slowest{}: layers {} and {} take {} and {}.",
                        of_steps, first, second, share(f, "slowest_layer_time"),
@@ -210,6 +215,12 @@ std::string limit_text(const Finding& finding) {
                        f.word("verdict") == "contended"
                            ? "contended (its threads waited for a processor)"
                            : "throttled (a CPU limit or heat slowed it down)");
+    if (has(f, "read_rate_fastest") && has(f, "read_bandwidth"))
+      text += std::format(
+          ". Its fastest step read {}, {} of the {} that this machine can read",
+          rate(f, "read_rate_fastest"),
+          format_percent(f.number_or("read_rate_fastest", 0) / f.number_or("read_bandwidth", 1), 1),
+          rate(f, "read_bandwidth"));
   } else if (limit == "sampling") {
     text = std::format("Sampling limits the speed{}: it takes {} of the time of generation", basis,
                        share(f, "sampling"));
@@ -242,8 +253,9 @@ std::string limit_text(const Finding& finding) {
         f.word("verdict").empty()
             ? ""
             : std::format("In the {}, ", counted(count(f, "clean_steps"), "clean step"));
-    text += std::format(" {}{} takes {} of the time, at {}.", of_clean, f.word("slowest_op"),
-                        share(f, "slowest_op_time"), rate(f, "slowest_op_rate"));
+    text +=
+        std::format(" {}{} takes {} of the time of a step (by medians), at {}.", of_clean,
+                    f.word("slowest_op"), share(f, "slowest_op_time"), rate(f, "slowest_op_rate"));
   }
   return text + layers_text(finding, of_steps);
 }
@@ -318,23 +330,26 @@ std::string enough_text(const Figures& f) {
             : ""));
   if (has(f, "recurrent_state"))
     parts.push_back(bytes(f, "recurrent_state") + " of recurrent state");
-  const bool exact = is_yes(f, "exact");
+  const bool exact = is_yes(f, "exact"), interrupted = is_yes(f, "interrupted");
   parts.push_back(exact ? bytes(f, "compute") + " of compute buffers"
                         : std::format("at least {} of compute buffers, whose size was not recorded",
                                       bytes(f, "compute")));
-  std::string text = std::format("{}{} of RAM in all {} to read no weight from the disk twice: {}.",
-                                 exact ? "" : "At least ", bytes(f, "enough"),
-                                 exact ? "are enough" : "are needed", listed(parts));
-  if (f.word("reread_ever") == "no") return text + " No weight is read twice, so less is enough.";
+  std::string text = std::format(
+      "{} of RAM are {}, so that each weight is read from the disk only once: {}.{}",
+      (exact && !interrupted ? "" : "At least ") + bytes(f, "enough"),
+      exact && !interrupted ? "enough" : "needed", listed(parts),
+      interrupted ? " No step ran to its end: what the ops after it need is not counted." : "");
+  if (f.word("reread_ever") == "no")
+    return text + " This session needs less: it reads no weight twice.";
   if (!f.number("less_memory")) return text;
-  return text +
-         std::format(
-             " With less memory for the weights{} they are read again from the disk: with {} and "
-             "no memory budget, {}.",
-             has(f, "repacked") ? ", which then cannot be repacked," : ",", bytes(f, "less_memory"),
-             f.number_or("reread_with_less", 0) >= 1
-                 ? "all of them for each token"
-                 : share(f, "reread_with_less") + " of what the ops read of them");
+  return text + std::format(" With {} for the weights{}, {} from the disk.",
+                            bytes(f, "less_memory"),
+                            has(f, "repacked") ? " (not repacked, no memory budget)"
+                                               : " (no memory budget)",
+                            f.number_or("reread_with_less", 0) >= 1
+                                ? "all of them are read again for each token"
+                                : share(f, "reread_with_less") +
+                                      " of the bytes of weights that the ops read are read again");
 }
 
 std::string fit_text(const Figures& f) {

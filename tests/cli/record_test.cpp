@@ -290,7 +290,7 @@ TEST_F(Record, NextCommandRecoversFileOfKilledRecorder) {
   EXPECT_TRUE(after.out.contains("of compute buffers, whose size was not recorded")) << after.out;
 }
 
-// The sentence on RAM in all, of sessions that have the size of the compute buffers: those that
+// The sentence on RAM, of sessions that have the size of the compute buffers: those that
 // were recorded to the end, imported ones of such a log, and the example of the page.
 TEST_F(Record, RamInAllIsExactWhereTheBuffersAreRecorded) {
   ASSERT_EQ(record("-p Once -n 4 -o a.ttrace").code, 0);
@@ -299,7 +299,9 @@ TEST_F(Record, RamInAllIsExactWhereTheBuffersAreRecorded) {
   fs::copy_file(source_path("webui/public/example.ttrace"), folder / "example.ttrace");
   for (const char* file : {"a.ttrace", "imported.ttrace", "example.ttrace"}) {
     const std::string shown = run_tt(folder, std::string("show ") + file).out;
-    EXPECT_TRUE(shown.contains(" of RAM in all are enough to read no weight")) << shown;
+    EXPECT_TRUE(
+        shown.contains(" of RAM are enough, so that each weight is read from the disk only once: "))
+        << shown;
     EXPECT_FALSE(shown.contains("At least ")) << shown;
   }
 }

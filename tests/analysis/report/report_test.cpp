@@ -361,20 +361,57 @@ TEST(Report, SaysAtLeastWhereTheComputeBuffersAreNotKnown) {
               .touched_compute = Bytes{253 << 10},
               .compute = Bytes{14 << 20},
               .cache_tokens = 512};
-  EXPECT_TRUE(text_of(f, FindingKind::EnoughMemory)
-                  .starts_with("28.0 MiB of RAM in all are enough to read no weight from the disk "
-                               "twice: 10.0 MiB for the weights in the file, 4.00 MiB of KV cache "
-                               "(reserved for 512 tokens) and 14.0 MiB of compute buffers."));
+  EXPECT_TRUE(
+      text_of(f, FindingKind::EnoughMemory)
+          .starts_with("28.0 MiB of RAM are enough, so that each weight is read from the disk "
+                       "only once: 10.0 MiB for the weights in the file, 4.00 MiB of KV cache "
+                       "(reserved for 512 tokens) and 14.0 MiB of compute buffers."));
   // Recovered, imported and old sessions.
   f.memory.compute.reset();
   const std::string text = text_of(f, FindingKind::EnoughMemory);
-  EXPECT_TRUE(text.starts_with("At least 14.2 MiB of RAM in all are needed")) << text;
+  EXPECT_TRUE(text.starts_with("At least 14.2 MiB of RAM are needed, so that ")) << text;
   EXPECT_TRUE(text.contains("at least 253 KiB of compute buffers, whose size was not recorded"));
   // Mamba has a state, which does not depend on the context.
   f.memory.recurrent = std::exchange(f.memory.kv, Bytes{});
   const std::string recurrent = text_of(f, FindingKind::EnoughMemory);
   EXPECT_TRUE(recurrent.contains("4.00 MiB of recurrent state and")) << recurrent;
   EXPECT_FALSE(recurrent.contains("KV cache"));
+}
+
+// A session whose only step was cancelled describes what ran, and says so.
+TEST(Report, SaysThatNoStepRanToItsEnd) {
+  ReportData f = default_figures();
+  f.memory.file = Bytes{10 << 20};
+  f.memory.kv = Bytes{4 << 20};
+  f.memory.compute = Bytes{14 << 20};
+  f.only_interrupted = true;
+  const std::string enough = text_of(f, FindingKind::EnoughMemory);
+  EXPECT_TRUE(enough.starts_with("At least 28.0 MiB of RAM are needed, so that ")) << enough;
+  EXPECT_TRUE(enough.contains(" No step ran to its end: ")) << enough;
+  const std::string bytes = text_of(f, FindingKind::TokenBytes);
+  EXPECT_TRUE(bytes.starts_with("No step ran to its end. The ops that ran read ")) << bytes;
+}
+
+// Other programs only slow steps down: the fastest step says how near the bandwidth is at least.
+TEST(Report, SaysHowFastADisturbedSessionReadAtLeast) {
+  ReportData f = default_figures();
+  set_bandwidth(f, 10'000'000'000);
+  f.conditions.verdict = Verdict::Contended;
+  f.step_read_rates.clear();
+  f.fastest_read_rate = 4e9;
+  const std::string text = text_of(f, FindingKind::SpeedLimit);
+  EXPECT_TRUE(
+      text.contains(" Its fastest step read 3.73 GiB/s, 40 % of the 9.31 GiB/s that this "
+                    "machine can read."))
+      << text;
+}
+
+// The speed of a model that is read from the disk is not rounded to nothing.
+TEST(Report, SlowSpeedsHaveTwoDigits) {
+  ReportData f = default_figures();
+  f.speed = {.tokens = 17, .ns = 200'000'000'000, .first_token_ns = 2'000'000'000, .sample_ns = 1};
+  EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit).contains("(0.085 tokens/s without the prompt)"))
+      << text_of(f, FindingKind::SpeedLimit);
 }
 
 TEST(Report, SaysWhatPartOfTheBytesIsReadFromTheFile) {

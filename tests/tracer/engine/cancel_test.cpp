@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "analysis/common/op_info.h"
+#include "analysis/findings/session_figures.h"
+#include "analysis/index/session_index.h"
 #include "analysis/report/validation.h"
 #include "tests/support/models/traced_model.h"
 #include "tracer/format/access/access.h"
@@ -249,6 +251,12 @@ TEST(Cancel, KeepsExecutedPartOfNewGraph) {
         const std::string layers = expect_valid(cut.file);
         if (!step.aborted) continue;  // the step ended before the cancel
         EXPECT_TRUE(layers.ends_with("; the template of a cancelled step is partial")) << layers;
+        // What is said of it is of the ops that ran.
+        const auto index = SessionIndex::build(cut.reader());
+        ASSERT_TRUE(index.has_value());
+        const auto figures = gather_session_figures(*index, cut.reader());
+        ASSERT_TRUE(figures.has_value());
+        EXPECT_TRUE(figures->only_interrupted);
         EXPECT_NE(step.timing, Timing::Exact);
         EXPECT_TRUE(std::ranges::is_sorted(step.op_ends));
         const auto begun = graph_of(cut.reader(), step);

@@ -144,7 +144,7 @@ describe('the memory budget', () => {
       .waitFor();
     await panel()
       .getByText(
-        / of RAM in all are enough to read no weight .* KV cache \(reserved for .* tokens\) and /,
+        / of RAM are enough, so that each weight .* KV cache \(reserved for .* tokens\) and /,
       )
       .waitFor();
     await panel().getByRole('rowheader', { name: 'no plan' }).waitFor();

@@ -85,7 +85,7 @@ async function comparesMemory(of: PageFixture, isRepacked: boolean): Promise<voi
   );
 
   const summary = of.inspector.getByRole('list', { name: 'Summary' });
-  const ram = summary.getByText(/of RAM in all are enough/);
+  const ram = summary.getByText(/of RAM are enough/);
   await expect.poll(async () => asOnPage(await ram.innerText())).toContain(enough);
   if (!isRepacked) expect(await ram.innerText()).not.toContain('repacked');
 

@@ -153,15 +153,15 @@ it('does it repeat', async () => {
 
 it('how much RAM would do', async () => {
   const { facts } = await fixture.get<{ facts: Readonly<Record<string, string>> }>('');
-  const text = asOnPage(await sentence(/of RAM in all are enough/).innerText());
+  const text = asOnPage(await sentence(/of RAM are enough/).innerText());
   // How much in all, and what it consists of: with what llama.cpp reserved.
   const compute = asOnPage(formatBytes(Number(facts['result.compute_bytes'])));
   expect(text).toContain(`reserved for ${facts['context.size'] ?? ''} tokens`);
   expect(text).toContain(`and ${compute} of compute buffers.`);
-  await click(sentence(/of RAM in all are enough/));
+  await click(sentence(/of RAM are enough/));
   await fixture.page
     .getByRole('region', { name: 'Budget' })
-    .getByText(new RegExp(`of RAM in all are enough .* compute buffers`))
+    .getByText(new RegExp(`of RAM are enough .* compute buffers`))
     .waitFor();
 });
 

@@ -72,7 +72,7 @@ describe('a summary', () => {
   // sentence about it on the page would be a second rule.
   it('composes no sentence of its own', () => {
     const folder = join(import.meta.dirname, '../../../../src');
-    const decided = /limits the speed|memory-bound|read in its order|of RAM in all|Ops waited for|read the same weights as/; // prettier-ignore
+    const decided = /limits the speed|memory-bound|read in its order|of RAM are|Ops waited for|read the same weights as/; // prettier-ignore
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
       (name) => /\.tsx?$/.test(name) && !name.endsWith('schema.d.ts'),
     );
