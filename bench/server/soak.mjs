@@ -139,8 +139,7 @@ async function api(path, init) {
     const response = await fetch(`${url}/api/v1${path}`, init);
     const body = Buffer.from(await response.arrayBuffer());
     const { status } = response;
-    // 422: SQL that did not end in its time.
-    const busy = status === 503 || (status === 422 && path.endsWith('/query'));
+    const busy = status === 503;
     counts.busy += busy;
     // 404: removed meanwhile. 409: still being recorded, or there is one of this name.
     if (status >= 400 && ![404, 409].includes(status) && !busy)

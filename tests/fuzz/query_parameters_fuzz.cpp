@@ -39,7 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       answer.headers.contains("transfer-encoding"))
     answer.headers["content-encoding"] = "cut";
   const std::string violation = contract.violation(operation, "GET", answer);
-  if (!violation.empty() || answer.status >= 500)
+  // 503: a busy machine computes longer than the request waits.
+  if (!violation.empty() || (answer.status >= 500 && answer.status != 503))
     fuzz::report_finding(target + ": " + std::to_string(answer.status) + " " + violation);
   return 0;
 }

@@ -55,7 +55,6 @@ TEST(OwnFiles, TheServerStartsWithAnyFileInPlaceOfItsOwn) {
     ASSERT_TRUE(server.url.starts_with("http://")) << server.program.stderr_text();
     EXPECT_EQ(server.load("good"), "") << server.program.stderr_text();
     httplib::Client client = http_client(server.url);
-    client.set_read_timeout(120s);
     for (const char* target :
          {"/api/v1/health", "/api/v1/sessions", "/api/v1/models", "/api/v1/sessions/good",
           "/api/v1/sessions/beside", "/api/v1/sessions/bad"}) {

@@ -177,7 +177,6 @@ TEST(LongWork, ExportIsStreamedInBoundedMemory) {
   fs::copy_file(long_session(), folder / "long.ttrace");
   RunningServer server(folder.path(), {"--no-model"});
   httplib::Client client = http_client(server.url);
-  client.set_read_timeout(120, 0);
   const std::uint64_t before = peak_bytes(server.program.pid());
   std::uint64_t bytes = 0;
   for (const char* format : {"parquet", "folder", "ndjson"}) {
@@ -201,7 +200,6 @@ TEST(LongWork, RunFolderImportUsesBoundedMemory) {
   fs::copy_file(long_session(), folder / "long.ttrace");
   RunningServer server(folder.path(), {"--no-model"});
   httplib::Client client = http_client(server.url);
-  client.set_read_timeout(240, 0);
   std::string archive;
   const auto sent = client.Get(
       "/api/v1/sessions/long/export?format=folder&last_step=" + std::to_string(kSome - 1),

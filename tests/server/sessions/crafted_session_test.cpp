@@ -187,6 +187,19 @@ TEST(CraftedSession, FileInTheSessionFolderIsReported) {
   watch.expect_limits(kIndex);
 }
 
+// What is missing is no fault of the recording: the same verdict as in tt show.
+TEST(CraftedSession, MissingTimesAreNamedAndTheRecordingIsValid) {
+  const TempFolder folder;
+  SessionInfo info = SmallSession::small_info();
+  info.model_files = {{.path = "small.gguf", .size = 6000, .mtime_ns = 0, .header_hash = {}}};
+  const SmallSession session({small_step(0)}, info, small_graph(), {.steps_without_times = 77});
+  fs::copy_file(session.path, folder.path() / "small.ttrace");
+  RunningServer server(folder.path(), {"--no-model"});
+  const json answer = server.get("/api/v1/sessions/small/validation");
+  EXPECT_EQ(answer["verdict"], "valid, times of 77 steps missing") << answer;
+  EXPECT_EQ(answer["checks"][1]["verdict"], "incomplete") << answer;
+}
+
 TEST(CraftedSession, CommandLineReportsTheFile) {
   for (const Crafted& crafted : crafted_files()) {
     SCOPED_TRACE(crafted.name);

@@ -110,6 +110,35 @@ TEST(Retention, QuotaPurgesDeletedSessionsThenOldest) {
   EXPECT_EQ(folder.remaining(), (KeptIds{"d"}));
 }
 
+// A tenth below the quota, so that not every new session is over it again.
+TEST(Retention, QuotaRemovesMoreThanIsOverIt) {
+  RetentionFolder folder;
+  for (int i = 0; i < 20; ++i) folder.add(std::format("s{:02}", i), hours(40 - i));
+  const std::uint64_t quota = 15 * folder.bytes + folder.bytes / 2;
+  auto retention = folder.retention({.max_age = {}, .keep_bytes = quota, .disk_reserve = 0});
+  retention.sweep();
+  EXPECT_EQ(folder.remaining().size(), 13U);
+  EXPECT_EQ(folder.remaining().front(), "s07");
+}
+
+// What a recording that has just begun will need is room that no new session gets.
+TEST(Retention, QuotaLeavesRoomForRunningSessions) {
+  RetentionFolder folder;
+  for (int i = 0; i < 20; ++i) folder.add(std::format("s{:02}", i), hours(40 - i));
+  auto running =
+      SessionWriter::create(folder.folder / "running.ttrace", SmallSession::small_info());
+  ASSERT_TRUE(running.has_value());
+  const std::uint64_t begun = fs::file_size(folder.folder / "running.ttrace");
+  ASSERT_LT(begun, folder.bytes);
+  const RetentionOptions unlimited{.max_age = {}, .keep_bytes = {}, .disk_reserve = 0};
+  const std::uint64_t held = folder.retention(unlimited).room().data_bytes;
+  // Room for the new session, and for half of what the running one will still need.
+  const std::uint64_t quota = held + folder.bytes + (folder.bytes - begun) / 2;
+  auto retention = folder.retention({.max_age = {}, .keep_bytes = quota, .disk_reserve = 0});
+  EXPECT_FALSE(retention.check_session_space());
+  EXPECT_FALSE(folder.removed.empty());
+}
+
 TEST(Retention, KeepsForeignRunningAndUnreadableFiles) {
   RetentionFolder folder;
   folder.add("old", hours(1000));

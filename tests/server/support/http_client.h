@@ -15,7 +15,7 @@ namespace tt::test {
 inline httplib::Client http_client(const std::string& url) {
   httplib::Client client(url);
   client.set_connection_timeout(0, 999'999);
-  client.set_read_timeout(300, 0);  // long: only delays failures
+  client.set_read_timeout(900, 0);  // long: only delays failures
   return client;
 }
 

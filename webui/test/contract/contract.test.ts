@@ -387,7 +387,15 @@ describe('further responses', () => {
   });
 
   it('a session that is being recorded can be read but not changed', async () => {
-    const long = { ...PROMPT, prompt: 'On and on', max_tokens: 2_000_000_000, ignore_eos: true };
+    // It stops at a step: a busy machine reads more slowly than a run grows.
+    const long = {
+      ...PROMPT,
+      prompt: 'On and on',
+      max_tokens: 2_000_000_000,
+      ignore_eos: true,
+      breakpoints: ['^l_out layer 0 step 60'],
+      hold_ms: 600_000,
+    };
     const id = await generate(long);
     await until(() => stateOf(id), 'running');
     const grown = async () => Number((await get(`/api/v1/sessions/${id}/steps`)).total) > 1;
