@@ -1,14 +1,17 @@
 #include "analysis/report/set_comparison.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <format>
 #include <functional>
-#include <set>
+#include <map>
 #include <span>
 #include <utility>
 
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/step_times.h"
+#include "analysis/common/format_units.h"
 #include "analysis/fields/fields.h"
 #include "analysis/report/comparison.h"
 #include "analysis/tables/session_conditions.h"
@@ -19,11 +22,24 @@ namespace tt {
 
 namespace {
 
-// The median time per token of the steps of a phase that have the time of the model.
-std::optional<double> token_ns(const SessionIndex& index, Phase phase) {
+struct TokenPhase {
+  Phase phase;
+  const char* token;
+  TraceSums BreakdownRow::* sums;
+};
+constexpr std::array<TokenPhase, 2> kTokenPhases = {
+    {{Phase::Generate, "generated token", &BreakdownRow::generate},
+     {Phase::Prompt, "prompt token", &BreakdownRow::prompt}}};
+
+TimedSteps timed_steps_of(const SessionIndex& index, Phase phase) {
   TraceFilter filter;
   filter.phase = phase;
-  const TimedSteps timed = timed_steps(index, filter);
+  return timed_steps(index, filter);
+}
+
+// The median time per token of the steps of a phase that have the time of the model.
+std::optional<double> token_ns(const SessionIndex& index, const TimedSteps& timed) {
+  const Phase phase = timed.phase;
   std::vector<double> times;
   for (std::size_t i = 0; i < index.steps().size(); ++i) {
     const IndexedStep& step = index.steps()[i];
@@ -75,7 +91,21 @@ std::vector<ComparedFigure> compare_list(const std::vector<SetMember>& left,
   return compared;
 }
 
-// What all sessions agree on; the names of the other facts are added to `mixed`.
+}  // namespace
+
+std::string figure_text(FigureUnit unit, double value) {
+  switch (unit) {
+    case FigureUnit::Duration:
+      return format_duration(value);
+    case FigureUnit::Size:
+      return format_bytes(value);
+    case FigureUnit::Share:
+      return format_percent(value, 1);
+    default:
+      return std::format("{:.2f}", value);
+  }
+}
+
 FactsByName common_facts(const std::vector<SetMember>& members, std::set<std::string>& mixed) {
   FactsByName common = members.empty() ? FactsByName{} : members.front().facts;
   for (const SetMember& member : members) {
@@ -88,33 +118,52 @@ FactsByName common_facts(const std::vector<SetMember>& members, std::set<std::st
   return common;
 }
 
-}  // namespace
-
 std::expected<SetMember, TraceError> set_member(const SessionIndex& index,
-                                                const SessionReader& reader, Axis by,
+                                                const SessionReader& reader, std::optional<Axis> by,
                                                 const ContinueCheck& keep_going) {
   SetMember member{.facts = settings_of(index.info()), .figures = {}, .rows = {}};
-  const auto add = [&](const char* name, FigureUnit unit, std::optional<double> value) {
-    if (value) member.figures.push_back({.name = name, .unit = unit, .value = *value});
+  const auto add = [&](std::string name, FigureUnit unit, std::optional<double> value,
+                       bool disturbed = false) {
+    if (value)
+      member.figures.push_back(
+          {.name = std::move(name), .unit = unit, .value = *value, .disturbed = disturbed});
   };
   const auto speed = token_speed(reader);
   if (!speed) return std::unexpected(speed.error());
   const auto conditions = session_conditions(reader, index.leave_out(), keep_going);
   if (!conditions) return std::unexpected(conditions.error());
-  add("tokens per second", FigureUnit::TokensPerSecond, speed->per_second());
-  add("prompt tokens per second", FigureUnit::TokensPerSecond, speed->prompt_per_second());
+  const bool disturbed = conditions->verdict.value_or(Verdict::Clean) != Verdict::Clean;
+  add("tokens per second", FigureUnit::TokensPerSecond, speed->per_second(), disturbed);
+  add("prompt tokens per second", FigureUnit::TokensPerSecond, speed->prompt_per_second(),
+      disturbed);
   add("time to the first token", FigureUnit::Duration,
-      speed->first_token_ns.transform([](std::int64_t ns) { return static_cast<double>(ns); }));
-  add("evaluation of a generated token", FigureUnit::Duration, token_ns(index, Phase::Generate));
-  add("evaluation of a prompt token", FigureUnit::Duration, token_ns(index, Phase::Prompt));
-  add("bytes read per generated token", FigureUnit::Size, bytes_per_token(index, Phase::Generate));
-  add("bytes read per prompt token", FigureUnit::Size, bytes_per_token(index, Phase::Prompt));
+      speed->first_token_ns.transform([](std::int64_t ns) { return static_cast<double>(ns); }),
+      disturbed);
+  const auto sources = breakdown(index, {.by = Axis::Source}, keep_going);
+  if (!sources) return std::unexpected(sources.error());
+  for (const auto& [phase, token, sums] : kTokenPhases) {
+    const TimedSteps timed = timed_steps_of(index, phase);
+    member.disturbed_steps += timed.disturbed;
+    add(std::format("evaluation of a {}", token), FigureUnit::Duration, token_ns(index, timed),
+        timed.uses_disturbed && timed.verdict.value_or(Verdict::Clean) != Verdict::Clean);
+  }
+  for (const auto& [phase, token, sums] : kTokenPhases)
+    add(std::format("bytes read per {}", token), FigureUnit::Size, bytes_per_token(index, phase));
+  for (const auto& [phase, token, sums] : kTokenPhases) {
+    const double all = (sources->total.*sums).bytes_read;
+    double disk = 0;
+    for (const BreakdownRow& row : sources->rows)
+      if (row.name == to_text(Source::Disk)) disk += (row.*sums).bytes_read;
+    if (all > 0)
+      add(std::format("DISK share of the bytes of a {}", token), FigureUnit::Share, disk / all);
+  }
   const ThreadTime& time = conditions->time;
   if (time.total_ns > 0) {
     add("threads waiting for a processor", FigureUnit::Share, time.wait_ns / time.total_ns);
     add("threads waiting for the disk", FigureUnit::Share, time.blocked_ns / time.total_ns);
   }
-  const auto rows = breakdown(index, {.by = by, .step_times = true}, keep_going);
+  if (!by) return member;
+  const auto rows = breakdown(index, {.by = *by, .step_times = true}, keep_going);
   if (!rows) return std::unexpected(rows.error());
   for (const BreakdownRow& row : rows->rows) {
     if (row.step)
@@ -150,11 +199,7 @@ SetComparison compare_sets(const std::vector<SetMember>& left,
   return comparison;
 }
 
-static consteval columns::Enumeration words_of(FigureUnit) {
-  return columns::words_to("", FigureUnit::Word);
-}
-
-static const Fields<SampleMedian>& fields_of(const SampleMedian*) {
+const Fields<SampleMedian>& fields_of(const SampleMedian*) {
   const fields::Notes few{.null = "fewer than 6 sessions"};
   static const auto fields =
       Fields<SampleMedian>("SetMedian")

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "analysis/aggregate/trace_axis.h"
+#include "analysis/columns/enumerations.h"
 #include "analysis/common/page.h"
 #include "analysis/fields/declare.h"
 #include "analysis/findings/compared_fact.h"
@@ -26,17 +29,26 @@ struct SetFigure {
   std::string name;
   FigureUnit unit = FigureUnit::Duration;
   double value = 0;
+  // A time or a rate that is not that of the model alone: no step was free of other work of the
+  // machine or, for what a whole session takes, its verdict is not clean.
+  bool disturbed = false;
 };
+// "1.25 ms", "12.5 %", "80.12".
+std::string figure_text(FigureUnit unit, double value);
 
 // What a set keeps of a session.
 struct SetMember {
   FactsByName facts;  // model, settings, machine
   std::vector<SetFigure> figures, rows;
+  std::uint32_t disturbed_steps = 0;  // that the evaluation times leave out
 };
-// `by`: layer, component, op kind or tensor.
+// `by`: layer, component, op kind or tensor; none: without rows.
 std::expected<SetMember, TraceError> set_member(const SessionIndex& index,
-                                                const SessionReader& reader, Axis by,
+                                                const SessionReader& reader, std::optional<Axis> by,
                                                 const ContinueCheck& keep_going = never_cancel);
+
+// What all sessions agree on; the names of the other facts are added to `mixed`.
+FactsByName common_facts(const std::vector<SetMember>& members, std::set<std::string>& mixed);
 
 struct ComparedFigure {
   std::string name;
@@ -60,6 +72,10 @@ struct SetComparison {
 };
 SetComparison compare_sets(const std::vector<SetMember>& left, const std::vector<SetMember>& right);
 
+consteval columns::Enumeration words_of(FigureUnit) {
+  return columns::words_to("", FigureUnit::Word);
+}
+const Fields<SampleMedian>& fields_of(const SampleMedian*);
 const Fields<SetComparison>& fields_of(const SetComparison*);
 
 }  // namespace tt

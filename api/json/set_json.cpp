@@ -84,6 +84,14 @@ std::expected<SetSelector, Problem> set_in(const Json& body, const char* field, 
 }
 
 // nullopt: missing.
+std::expected<std::optional<bool>, Problem> flag_in(const Json& body, const char* name) {
+  const auto found = body.find(name);
+  if (found == body.end()) return std::nullopt;
+  if (found->is_boolean()) return found->get<bool>();
+  return bad(std::format("\"{}\" must be true or false.", name));
+}
+
+// nullopt: missing.
 std::expected<std::optional<std::uint64_t>, Problem> number_in(const Json& body, const char* name,
                                                                std::uint64_t least,
                                                                std::uint64_t most) {
@@ -133,10 +141,9 @@ std::expected<SetComparisonBody, Problem> parse_set_comparison_body(std::string_
     }
     out.by = *axis;
   }
-  if (const auto clean = body->find("clean"); clean != body->end()) {
-    if (!clean->is_boolean()) return bad("\"clean\" must be true or false.");
-    out.leave_out = clean->get<bool>() ? LeaveOut::Disturbed : LeaveOut::Nothing;
-  }
+  const auto clean = flag_in(*body, "clean");
+  if (!clean) return std::unexpected(clean.error());
+  if (*clean) out.leave_out = **clean ? LeaveOut::Disturbed : LeaveOut::Nothing;
   return out;
 }
 
@@ -155,6 +162,30 @@ std::expected<GeneralityBody, Problem> parse_generality_body(std::string_view te
   GeneralityBody out{.sessions = *std::move(sessions), .query = {}};
   out.query.slots = static_cast<std::uint32_t>(slots->value_or(0));
   if (*memory) out.query.memory = Bytes{**memory};
+  return out;
+}
+
+std::expected<TrendBody, Problem> parse_trend_body(std::string_view text) {
+  const auto body =
+      body_with(text, R"(The body must be a JSON object: {"sessions": ["ID", "ID"]}.)",
+                {"sessions", "by", "disturbed"});
+  if (!body) return std::unexpected(body.error());
+  auto sessions = set_in(*body, "sessions", kMaxTrendSessions);
+  if (!sessions) return std::unexpected(sessions.error());
+  TrendBody out{.sessions = *std::move(sessions), .query = {}};
+  if (const auto by = body->find("by"); by != body->end()) {
+    constexpr std::array kPoints = {TrendBy::Day, TrendBy::Session};
+    const auto point =
+        std::ranges::find_if(kPoints, [&](TrendBy of) { return *by == to_text(of); });
+    if (point == kPoints.end()) {
+      return bad(std::format("\"by\" must be one of {}.",
+                             join(kPoints, [](TrendBy of) { return to_text(of); })));
+    }
+    out.query.by = *point;
+  }
+  const auto disturbed = flag_in(*body, "disturbed");
+  if (!disturbed) return std::unexpected(disturbed.error());
+  if (*disturbed) out.query.leave_out = **disturbed ? LeaveOut::Nothing : LeaveOut::Disturbed;
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "analysis/aggregate/trace_axis.h"
 #include "analysis/common/verdict.h"
 #include "analysis/sets/generality.h"
+#include "analysis/sets/set_trend.h"
 #include "api/json/problem.h"
 #include "api/json/query_json.h"
 
@@ -45,5 +46,11 @@ struct GeneralityBody {
   GeneralityQuery query;
 };
 std::expected<GeneralityBody, Problem> parse_generality_body(std::string_view body);
+
+struct TrendBody {
+  SetSelector sessions;
+  TrendQuery query;
+};
+std::expected<TrendBody, Problem> parse_trend_body(std::string_view body);
 
 }  // namespace tt

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
-#include "analysis/index/session_index.h"
 #include "analysis/report/set_comparison.h"
 #include "api/json/result_json.h"
 #include "api/text/escape_control_chars.h"
-#include "cli/options/session_file.h"
+#include "cli/commands/read_sessions.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 
@@ -21,48 +20,20 @@ namespace {
 std::expected<std::vector<SetMember>, TraceError> members_of(const SessionFiles& files,
                                                              const CompareSetsOptions& options,
                                                              Progress& progress) {
-  std::vector<SetMember> members;
-  for (std::size_t i = 0; i < files.paths.size(); ++i) {
-    const auto named = [&](TraceError error) {
-      error.message = std::format("{}: {}", files.paths[i], error.message);
-      return std::unexpected(std::move(error));
-    };
-    auto reader = open_session(files.paths[i]);
-    if (!reader) return named(std::move(reader.error()));
-    const std::string what = std::format("reading session {} of {}", i + 1, files.paths.size());
-    auto member = progress.query_valid_prefix(*reader, [&](const SessionReader& of) {
-      const ContinueCheck keep_going = progress.start(what);
-      return SessionIndex::build(of, keep_going, options.leave_out)
-          .and_then([&](const SessionIndex& index) {
-            return set_member(index, of, options.by, keep_going);
-          });
-    });
-    if (!member) return named(std::move(member.error()));
-    members.push_back(*std::move(member));
-  }
-  return members;
-}
-
-std::string value_text(FigureUnit unit, double value) {
-  switch (unit) {
-    case FigureUnit::Duration:
-      return format_duration(value);
-    case FigureUnit::Size:
-      return format_bytes(value);
-    case FigureUnit::Share:
-      return format_percent(value, 1);
-    default:
-      return std::format("{:.2f}", value);
-  }
+  return read_sessions(files, options.leave_out, progress,
+                       [&](const std::string&, const SessionIndex& index,
+                           const SessionReader& reader, const ContinueCheck& keep_going) {
+                         return set_member(index, reader, options.by, keep_going);
+                       });
 }
 
 std::string median_text(FigureUnit unit, const SampleMedian& of) {
-  return of.samples == 0 ? "-" : value_text(unit, of.median);
+  return of.samples == 0 ? "-" : figure_text(unit, of.median);
 }
 
 std::string interval_text(FigureUnit unit, const SampleMedian& of) {
   if (!of.low || !of.high) return "";
-  return std::format("{} to {}", value_text(unit, *of.low), value_text(unit, *of.high));
+  return std::format("{} to {}", figure_text(unit, *of.low), figure_text(unit, *of.high));
 }
 
 std::string verdict_text(const ComparedFigure& row) {

@@ -37,6 +37,7 @@ RunVerb add_report_command(CLI::App& command);
 RunVerb add_reuse_command(CLI::App& command);
 RunVerb add_show_command(CLI::App& command);
 RunVerb add_sql_command(CLI::App& command);
+RunVerb add_trend_command(CLI::App& command);
 RunVerb add_values_command(CLI::App& command);
 RunVerb add_weights_command(CLI::App& command);
 
@@ -96,6 +97,9 @@ inline constexpr std::array kVerbs = {
          add_reuse_command},
     Verb{"show", "Show a session's model, times, graphs and answer", add_show_command},
     Verb{"sql", "Run a SELECT statement on a session", add_sql_command},
+    // Another prefix, because --by has other words in other verbs.
+    Verb{"trend", "Show whether times, rates and bytes of sessions rise or fall over days",
+         add_trend_command, "TT_TREND_"},
     Verb{"values", "Show the values of op outputs that a session has captured", add_values_command},
     // Another prefix, because --format has other values in other verbs.
     Verb{"weights", "Show the weights of a model, what quantization lost, and which may be smaller",

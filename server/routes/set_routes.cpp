@@ -1,9 +1,10 @@
-// Questions about sets of sessions: the comparison of two sets, and whether what is learned on one
-// session holds for others. SQL over a set is in query_routes.cpp.
+// Questions about sets of sessions: the comparison of two sets, whether what is learned on one
+// session holds for others, and trends over days. SQL over a set is in query_routes.cpp.
 #include <format>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,24 +27,38 @@ TraceError named(const std::string& id, TraceError error) {
   return error;
 }
 
+// `read(id, index, reader)` returns what is kept of a session.
+template <class Read>
+auto read_sessions(SessionStore& sessions, IndexCache& indexes, const std::vector<std::string>& ids,
+                   LeaveOut leave_out, const ContinueCheck& keep_going, const Read& read) {
+  using Kept = std::invoke_result_t<const Read&, const std::string&, const SessionIndex&,
+                                    const SessionReader&>::value_type;
+  using All = std::expected<std::vector<Kept>, TraceError>;
+  std::vector<Kept> all;
+  for (const std::string& id : ids) {
+    const auto tag = sessions.tag(id);  // before opening: the file may change
+    auto reader = sessions.open(id);
+    if (!reader) return All(std::unexpected(named(id, std::move(reader.error()))));
+    auto kept = indexes.get_or_build(leave_out, id, tag, *reader, keep_going)
+                    .and_then([&](const std::shared_ptr<const SessionIndex>& index) {
+                      return read(id, *index, *reader);
+                    });
+    if (!kept) return All(std::unexpected(named(id, std::move(kept.error()))));
+    all.push_back(*std::move(kept));
+  }
+  return All(std::move(all));
+}
+
 std::expected<std::vector<SetMember>, TraceError> members_of(SessionStore& sessions,
                                                              IndexCache& indexes,
                                                              const std::vector<std::string>& ids,
                                                              const SetComparisonBody& body,
                                                              const ContinueCheck& keep_going) {
-  std::vector<SetMember> members;
-  for (const std::string& id : ids) {
-    const auto tag = sessions.tag(id);  // before opening: the file may change
-    auto reader = sessions.open(id);
-    if (!reader) return std::unexpected(named(id, std::move(reader.error())));
-    auto member = indexes.get_or_build(body.leave_out, id, tag, *reader, keep_going)
-                      .and_then([&](const std::shared_ptr<const SessionIndex>& index) {
-                        return set_member(*index, *reader, body.by, keep_going);
-                      });
-    if (!member) return std::unexpected(named(id, std::move(member.error())));
-    members.push_back(*std::move(member));
-  }
-  return members;
+  return read_sessions(
+      sessions, indexes, ids, body.leave_out, keep_going,
+      [&](const std::string&, const SessionIndex& index, const SessionReader& reader) {
+        return set_member(index, reader, body.by, keep_going);
+      });
 }
 
 void compare(SessionStore& sessions, IndexCache& indexes, QueryQueue& queue, const Request& request,
@@ -87,6 +102,26 @@ void try_generality(SessionStore& sessions, QueryQueue& queue, const Request& re
       });
 }
 
+void find_trend(SessionStore& sessions, IndexCache& indexes, QueryQueue& queue,
+                const Request& request, Response& response) {
+  const auto body = parse_trend_body(request.body);
+  if (!body) return respond(response, body.error());
+  const auto ids = select_set(sessions, body->sessions, kMaxTrendSessions);
+  if (!ids) return respond(response, ids.error());
+  queue.respond(
+      request, response, {.version = tag_of_set(sessions, *ids), .body = request.body},
+      [&sessions, &indexes, ids = *ids, query = body->query](Response& out,
+                                                             const ContinueCheck& keep_going) {
+        const auto members = read_sessions(
+            sessions, indexes, ids, LeaveOut::Nothing, keep_going,
+            [&](const std::string& id, const SessionIndex& index, const SessionReader& reader) {
+              return trend_member(id, index, reader, keep_going);
+            });
+        if (!members) return respond(out, problem_of(members.error()));
+        respond(out, to_json(trend_over(*members, query)));
+      });
+}
+
 }  // namespace
 
 void add_set_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
@@ -96,6 +131,9 @@ void add_set_routes(httplib::Server& http, SessionStore& sessions, IndexCache& i
   });
   http.Post("/api/v1/sets/generality", [&](const Request& request, Response& response) {
     try_generality(sessions, queue, request, response);
+  });
+  http.Post("/api/v1/sets/trend", [&](const Request& request, Response& response) {
+    find_trend(sessions, indexes, queue, request, response);
   });
 }
 

@@ -139,6 +139,7 @@ const std::multimap<std::string, Verb>& verbs() {
       {"reuse", {"FILE", "replaying reads, "}},
       {"show", {"FILE", "counting steps, "}},
       {"sql", {"FILE 'SELECT count(*) FROM access a, access b'", "running the query, "}},
+      {"trend", {"FILE a.ttrace", "reading session 2 of 2, "}},
       {"values", {"FILE", "reading the values, "}}};
   return all;
 }

@@ -74,6 +74,7 @@ TEST(StandardOutput, EveryVerbReportsWriteErrors) {
       {"sql",
        {"s.ttrace 'select count(*) from step'", "s.ttrace 'select * from access'",
         "s.ttrace 'select * from access' --csv", "s.ttrace 'select * from access' --json"}},
+      {"trend", {"s.ttrace t.ttrace", "s.ttrace t.ttrace --json"}},
       {"values", {"s.ttrace", "s.ttrace --op l_out-0", "s.ttrace --json"}},
       {"weights",
        {"moe.gguf", "moe.gguf --json", "moe.gguf blk.0.attn_q.weight --blocks",

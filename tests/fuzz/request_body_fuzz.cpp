@@ -60,6 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect_reason(parse_set_query_body(body), "query body of a set");
     expect_reason(parse_set_comparison_body(body), "comparison body of sets");
     expect_reason(parse_generality_body(body), "generality body");
+    expect_reason(parse_trend_body(body), "trend body");
   }
   {
     const fuzz::Limits limits("PATCH body");

@@ -16,6 +16,7 @@
 #include "analysis/report/set_comparison.h"
 #include "analysis/report/validation.h"
 #include "analysis/sets/generality.h"
+#include "analysis/sets/set_trend.h"
 #include "tests/support/generated_text.h"
 #include "tracer/text/join.h"
 
@@ -166,6 +167,7 @@ std::string schemas() {
   collect(fields::schema_of<Validation>(), all);
   collect(fields::schema_of<SetComparison>(), all);
   collect(fields::schema_of<Generality>(), all);
+  collect(fields::schema_of<SetTrend>(), all);
   std::vector<std::string> places = fields::list_of(kAxisWords);
   places.erase(places.begin(), places.begin() + 3);  // time, step, token
   constexpr columns::Enumeration kPlaces{.schema = "PlaceAxis", .count = 0, .word = nullptr};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <format>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "analysis/report/set_comparison.h"
 #include "analysis/sets/generality.h"
+#include "analysis/sets/set_trend.h"
 #include "api/json/result_json.h"
 #include "tests/server/support/recorded_sessions.h"
 #include "tests/server/support/test_server.h"
@@ -26,6 +28,7 @@ namespace {
 constexpr const char* kQuery = "/api/v1/sets/query";
 constexpr const char* kComparison = "/api/v1/sets/comparison";
 constexpr const char* kGenerality = "/api/v1/sets/generality";
+constexpr const char* kTrend = "/api/v1/sets/trend";
 
 // Sessions run-0 to run-5 of two models.
 class SetServer : public TestServer {
@@ -34,6 +37,7 @@ class SetServer : public TestServer {
     for (std::uint64_t i = 0; i < 6; ++i) {
       RandomSession session = plausible_session(i % 3, 20 + 5 * i);
       session.info.id = std::format("run-{}", i);
+      session.info.start_utc_ns = static_cast<std::int64_t>(20'000 + i) * 86'400'000'000'000;
       session.info.model_files = {{i < 2 ? "a/one.gguf" : "a/two.gguf", 20000, 0, "0123"},
                                   {"a/rest.gguf", 20000, 0, ""}};
       ids.push_back(session.info.id);
@@ -114,6 +118,10 @@ TEST(SetRoutes, SaysWhatIsWrong) {
       {kComparison, R"({"left": {}, "right": {}, "clean": 1})", 400, "true or false"},
       {kGenerality, R"({"sessions": ["run-0"]})", 400, "Name several"},
       {kGenerality, R"({"sessions": {}, "slots": 0})", 400, "integer from 1 to"},
+      {kTrend, R"({"by": "day"})", 400, "\"sessions\" must be a list of ids"},
+      {kTrend, R"({"sessions": ["run-9"]})", 404, "no session run-9"},
+      {kTrend, R"({"sessions": {}, "by": "week"})", 400, "\"by\" must be one of day, session"},
+      {kTrend, R"({"sessions": {}, "disturbed": "no"})", 400, "true or false"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(std::string(c.path) + " " + c.body);
@@ -204,6 +212,29 @@ TEST(SetRoutes, ComparisonAndGeneralityAreThoseOfTheFunctions) {
   ASSERT_EQ(tried.status, 200) << tried.body;
   EXPECT_EQ(tried.body, json::parse(text_of(to_json(*found))));
   EXPECT_EQ(tried.body["pairs"].size(), 36U);
+}
+
+TEST(SetRoutes, TrendIsThatOfTheFunction) {
+  SetServer server;
+  std::vector<TrendMember> members;
+  for (const std::string& id : server.ids) {
+    const auto reader = SessionReader::open(server.data / (id + ".ttrace"));
+    ASSERT_TRUE(reader.has_value());
+    const auto index = SessionIndex::build(*reader);
+    ASSERT_TRUE(index.has_value());
+    auto member = trend_member(id, *index, *reader);
+    ASSERT_TRUE(member.has_value()) << member.error().message;
+    members.push_back(*std::move(member));
+  }
+  const TestResponse days = server.ask(kTrend, R"({"sessions": {}})");
+  ASSERT_EQ(days.status, 200) << days.body;
+  EXPECT_EQ(days.body, json::parse(text_of(to_json(trend_over(members)))));
+  EXPECT_EQ(days.body["groups"].size(), 2U) << "of two models";
+  const TestResponse sessions =
+      server.ask(kTrend, R"({"sessions": {}, "by": "session", "disturbed": true})");
+  ASSERT_EQ(sessions.status, 200) << sessions.body;
+  const TrendQuery query{.by = TrendBy::Session, .leave_out = LeaveOut::Nothing};
+  EXPECT_EQ(sessions.body, json::parse(text_of(to_json(trend_over(members, query)))));
 }
 
 }  // namespace

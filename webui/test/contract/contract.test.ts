@@ -214,6 +214,7 @@ const bodies: Readonly<Record<string, () => Body>> = {
   setQuery: () => ({ sessions: { model: 'moe.gguf' }, sql: 'SELECT session FROM step' }),
   setComparison: () => ({ left: { model: 'moe.gguf' }, right: { model: 'moe.gguf' } }),
   generality: () => ({ sessions: { q: PROMPT.prompt, state: 'done' } }),
+  setTrend: () => ({ sessions: { model: 'moe.gguf' }, by: 'session' }),
   rename: () => ({ title: 'Another title' }),
   setMemory: () => ({ budget: 'off' }),
   setAccessPattern: () => pattern,
@@ -256,6 +257,8 @@ describe('further responses', () => {
     await askSet('setQuery', { sessions: none, sql }, [404]);
     await askSet('setComparison', { left: none, right: none }, [404]);
     await askSet('generality', { sessions: none }, [404]);
+    await askSet('setTrend', { sessions: none }, [404]);
+    await askSet('setTrend', { sessions: [finished], by: 'week' }, [400]);
     await askSet('setQuery', { sessions: { model: 'none.gguf' }, sql }, [404]);
     await askSet('setQuery', { sessions: [], sql }, [400]);
     await askSet('setQuery', { sessions: [finished], sql: 'PRAGMA user_version' }, [403]);
@@ -490,6 +493,7 @@ describe('further responses', () => {
     await askSet('setQuery', broken, [500]);
     await askSet('setComparison', { left: [finished], right: ['damaged'] }, [500]);
     await askSet('generality', { sessions: [finished, 'damaged'] }, [500]);
+    await askSet('setTrend', { sessions: [finished, 'damaged'] }, [500]);
     // A file with a write-ahead log is copied; this one is not a database.
     await writeFile(join(server.data, 'junk.ttrace'), bad.subarray(4096));
     await writeFile(join(server.data, 'junk.ttrace-wal'), 'more');
