@@ -161,6 +161,11 @@ std::expected<void, TraceError> SessionBuilder::add_step(const RecordedStep& rec
     residency.step = step.id;
     if (auto added = writer_->add_residency(residency); !added) return added;
   }
+  if (recorded.values) {
+    StepValues values = *recorded.values;
+    values.step = step.id;
+    if (auto added = writer_->add_values(values); !added) return added;
+  }
   return commit_at_times();
 }
 

@@ -16,8 +16,13 @@ namespace {
 // are a few MiB.
 constexpr std::size_t kMaxPartBytes = 64u << 20;
 constexpr std::size_t kGraphsKept = 16;
-constexpr std::array<std::string_view, 5> kEvents = {"template", "allocation", "recorded_step",
-                                                     "page_faults", "residency"};
+constexpr std::array<std::string_view, 6> kEvents = {
+    "template", "allocation", "recorded_step", "page_faults", "residency", "captured_values"};
+// Of the captured values of a step, which may be too many for one line (log_lines.h).
+constexpr std::size_t kValuesPerLine = std::size_t{4} << 20;
+// As many values as a step may have, not compressed, and their shapes.
+constexpr std::size_t kMaxPackedValues =
+    kMaxCapturedValues * sizeof(float) + (std::size_t{8} << 20);
 
 std::string hex_of(std::span<const std::byte> bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -142,6 +147,26 @@ WriteResult RecordedPartsWriter::append(std::string& to, const Step& step) {
         *blob);
     return true;
   });
+  if (!read) return read;
+  return written ? append_values(to, step) : written;
+}
+
+WriteResult RecordedPartsWriter::append_values(std::string& to, const Step& step) const {
+  WriteResult written;
+  const auto read = reader_.for_each_values(step.id, 1, [&](const StepValues& values) {
+    const auto blob = pack_values(values.outputs);
+    if (!blob) {
+      written = std::unexpected(cannot_pack(step, blob.error()));
+      return false;
+    }
+    for (std::span<const std::byte> rest = *blob; !rest.empty();) {
+      const auto part = rest.first(std::min(rest.size(), kValuesPerLine));
+      append_part(to, "captured_values",
+                  {{"step", step.id.v}, {"not_captured", values.not_captured}}, part);
+      rest = rest.subspan(part.size());
+    }
+    return true;
+  });
   return read ? written : read;
 }
 
@@ -178,6 +203,7 @@ void RecordedParts::take(std::string_view event, const Json& line) {
     packed_ = std::move(packed);
     faults_.clear();
     residency_.reset();
+    values_.reset();
   } else if (number != number_) {
     return;
   } else if (event == "page_faults" && faults_.size() < 2) {
@@ -189,6 +215,11 @@ void RecordedParts::take(std::string_view event, const Json& line) {
                        .unit = number_in<std::uint64_t>(line, "unit_bytes"),
                        .resident = {}};
     residency_.emplace(std::move(head), *std::move(packed));
+  } else if (event == "captured_values") {
+    if (!values_)
+      values_ = {.not_captured = number_in<std::uint64_t>(line, "not_captured"), .packed = {}};
+    if (values_->packed.size() + packed->size() <= kMaxPackedValues)
+      values_->packed.append_range(*packed);
   }
 }
 
@@ -216,7 +247,8 @@ std::optional<RecordedStep> RecordedParts::step(const ImportedStep& imported,
                    .graph = nullptr,
                    .addresses = {},
                    .faults = {},
-                   .residency = std::nullopt};
+                   .residency = std::nullopt,
+                   .values = std::nullopt};
   Step& step = out.step;
   step.graph = graph_;
   step.allocation = allocation_;
@@ -255,6 +287,12 @@ std::optional<RecordedStep> RecordedParts::step(const ImportedStep& imported,
     if (!resident) return std::nullopt;
     out.residency = std::move(residency_->first);
     out.residency->resident = *std::move(resident);
+  }
+  if (values_) {
+    auto outputs = unpack_values(values_->packed);
+    if (!outputs || (!outputs->empty() && outputs->back().op.v >= ops)) return std::nullopt;
+    out.values = StepValues{
+        .step = {}, .not_captured = values_->not_captured, .outputs = *std::move(outputs)};
   }
   return out;
 }

@@ -1,6 +1,6 @@
 // What access rows cannot say, beside them in a log and in a run folder: graphs, addresses, index
-// lists, times of all ops, value statistics, page faults and residency. With these, an import gives
-// the session that was exported, and every question has the same answer.
+// lists, times of all ops, value statistics, page faults, residency and captured values. With
+// these, an import gives the session that was exported, and every question has the same answer.
 //
 // The parts are lines of JSON, with the packed blobs of the session file (blob_codec.h) as hex.
 // docs/exports.md describes them.
@@ -34,6 +34,8 @@ class RecordedPartsWriter {
   WriteResult append(std::string& to, const Step& step);
 
  private:
+  WriteResult append_values(std::string& to, const Step& step) const;
+
   const SessionReader& reader_;
   std::set<TemplateId> templates_;
   std::set<AllocationId> allocations_;
@@ -75,6 +77,11 @@ class RecordedParts {
   };
   std::vector<Faults> faults_;
   std::optional<std::pair<StepResidency, Blob>> residency_;
+  struct Values {
+    std::uint64_t not_captured;
+    Blob packed;  // of all lines so far
+  };
+  std::optional<Values> values_;
 };
 
 }  // namespace tt::exchange

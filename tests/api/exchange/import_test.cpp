@@ -1,6 +1,7 @@
 // Export and import preserve accesses, times, tokens and experts.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -34,6 +35,32 @@ TEST(Import, RoundTripsDenseMoeRecurrentAndSplitModels) {
     const SessionReader reader = run.reader();
     expect_round_trips(reader);
   });
+}
+
+// Those of step 0 need several lines; the first nodes of fused pairs are not captured.
+TEST(Import, KeepsCapturedValues) {
+  TracedModel model(generated_model({.shape = "moe", .dims = {.layers = 4}}));
+  GenerationRequest request = greedy_tokens(64, 4);
+  request.reuse_prefix = false;
+  request.capture = {".*@S0", "router", "attention@S1", "lens@S1", "l_out@K8@S2-", "ffn_moe_out@F16"};
+  const auto run = model.run(request);
+  const SessionReader reader = run.reader();
+  std::uint64_t outputs = 0, not_captured = 0;
+  const auto read = reader.for_each_values(StepId{0}, UINT32_MAX, [&](const StepValues& of) {
+    outputs += of.outputs.size();
+    not_captured += of.not_captured;
+    return true;
+  });
+  ASSERT_TRUE(read.has_value());
+  EXPECT_GT(outputs, 100U);
+  EXPECT_GT(not_captured, 0U);
+  const std::string log = export_text(reader, {.format = Format::Ndjson});
+  std::size_t lines = 0;
+  for (auto at = log.find("captured_values"); at != std::string::npos;
+       at = log.find("captured_values", at + 1))
+    ++lines;
+  EXPECT_GT(lines, 2 * run.steps().size()) << "each line has the word twice";
+  expect_round_trips(reader);
 }
 
 TEST(Import, SharesTemplatesBetweenSteps) {

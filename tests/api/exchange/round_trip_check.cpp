@@ -77,6 +77,16 @@ std::vector<StepResidency> residency_in(const SessionReader& reader) {
   return all;
 }
 
+std::vector<StepValues> values_in(const SessionReader& reader) {
+  std::vector<StepValues> all;
+  const auto add = [&](const StepValues& values) {
+    all.push_back(values);
+    return true;
+  };
+  EXPECT_TRUE(reader.for_each_values(StepId{0}, UINT32_MAX, add).has_value());
+  return all;
+}
+
 // `expected`: accesses_in(before).
 void expect_same(const SessionReader& before, const std::vector<std::string>& expected,
                  const SessionReader& after) {
@@ -112,6 +122,7 @@ void expect_same(const SessionReader& before, const std::vector<std::string>& ex
   for (const FaultKind kind : {FaultKind::Major, FaultKind::Minor})
     EXPECT_EQ(faults_in(after, kind), faults_in(before, kind)) << to_text(kind);
   EXPECT_EQ(residency_in(after), residency_in(before));
+  EXPECT_TRUE(values_in(after) == values_in(before)) << "captured values";
 }
 
 }  // namespace
