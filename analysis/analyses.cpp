@@ -21,6 +21,7 @@
 #include "analysis/experts/expert_cache.h"
 #include "analysis/experts/expert_pinning.h"
 #include "analysis/experts/experts.h"
+#include "analysis/experts/router_margins.h"
 #include "analysis/index/session_index.h"
 #include "analysis/parameters/filter_parameters.h"
 #include "analysis/report/comparison.h"
@@ -720,6 +721,49 @@ Analysis expert_tokens_row() {
       });
 }
 
+Analysis expert_margins_row() {
+  struct Asked {
+    double below = 1;  // percent
+  };
+  return on_session(
+      {.name = "expert-margins",
+       .path = "experts/margins",
+       .summary = "How near the routers were to choosing other experts, if their scores were "
+                  "captured: margin between the last chosen expert and the first one not chosen",
+       .answer = "One row per router, sorted by layer",
+       .cost = Cost::AllSteps,
+       .needs = "routers",
+       .missing = [](const SessionInfo&) { return std::string(kNoCapturedRouters); }},
+      Parameters<Asked>().percent(
+          "below",
+          "a margin below this counts as near: of scores that are probabilities, percentage "
+          "points; of others, hundredths",
+          &Asked::below, "1"),
+      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
+        return router_margins(reader, asked.below / 100, keep_going);
+      });
+}
+
+Analysis expert_token_margins_row() {
+  return on_session(
+      {.name = "expert-token-margins",
+       .path = "experts/margins/tokens",
+       .summary = "For each token and router with captured scores: the chosen experts, the best "
+                  "ones not chosen, and the margin between them",
+       .answer = "One page of routers and tokens",
+       .cost = Cost::AllSteps,
+       .needs = "total",
+       .missing = [](const SessionInfo&) { return std::string(kNoCapturedRouters); }},
+      Parameters<TokenMarginQuery>()
+          .layer("layer", "only of this layer; outside (alias none): of routers of no layer",
+                 &TokenMarginQuery::layer)
+          .number("token", "only of the token with this index", &TokenMarginQuery::token,
+                  UINT32_MAX)
+          .page(&TokenMarginQuery::page),
+      [](const SessionReader& reader, const TokenMarginQuery& query,
+         const ContinueCheck& keep_going) { return token_margins(reader, query, keep_going); });
+}
+
 Analysis expert_pinning_row() {
   struct Asked {
     std::optional<std::uint64_t> capacity{};
@@ -838,7 +882,9 @@ std::vector<Analysis> all_rows() {
       drafts_row(),
       expert_caches_row(),
       expert_layer_row(),
+      expert_margins_row(),
       expert_pinning_row(),
+      expert_token_margins_row(),
       expert_tokens_row(),
       experts_row(),
       file_order_row(),

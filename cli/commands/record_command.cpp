@@ -341,7 +341,8 @@ RunVerb add_record_command(CLI::App& command) {
           "'ffn_out|attn_out@L2@S1-' or result_output@T5; @I..: these inputs of the ops instead, "
           "@RN: only the last N rows, @KN: only the N largest values of each row, @F16: as f16; "
           "`attention`: the attention weights, also with flash attention; `lens`: what the model "
-          "would say after each layer; may be repeated. A step has all its tokens, also with @T")
+          "would say after each layer; `router`: by what a mixture of experts chooses them; may be "
+          "repeated. A step has all its tokens, also with @T")
       ->trigger_on_parse()
       ->check(utf8_text())
       ->type_name("PATTERN[@L..][@T..][@S..][@I..][@RN][@KN][@F16]");

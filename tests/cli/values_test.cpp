@@ -207,6 +207,99 @@ TEST_F(ValuesCommand, LensSaysWhatTheModelWouldHaveSaid) {
   EXPECT_TRUE(wrong.err.contains("is not a range")) << wrong.err;
 }
 
+// Routers that choose by probabilities, by sigmoids with a bias, and by logits.
+TEST_F(ValuesCommand, RouterMarginsAreThoseOfNumpy) {
+  struct Shape {
+    const char* name;
+    const char* scores;
+    std::size_t chosen;
+    bool has_probabilities;
+  };
+  for (const Shape& shape : {Shape{"moe", "ffn_moe_probs-", 2, true},
+                             Shape{"deepseek-like", "ffn_moe_probs_biased-", 4, true},
+                             Shape{"gpt-oss-like", "ffn_moe_probs-", 4, false}}) {
+    SCOPED_TRACE(shape.name);
+    ASSERT_EQ(
+        run_tt(folder_, std::format("model {} --layers 3 -q --force -o r.gguf", shape.name)).code,
+        0);
+    record("r", "router");
+    ASSERT_EQ(run_tt(folder_, "values r.ttrace --safetensors r.safetensors --force").code, 0);
+    const json numpy = json::parse(test::command_output(
+        std::format("cd '{}' && python3 {} r.safetensors {}", folder_.path().string(),
+                    source_path("tests/cli/router_margins.py"), shape.chosen)));
+    const json table = run_json(folder_, "analyze expert-margins r.ttrace below=5");
+    EXPECT_EQ(table["below"], 0.05);
+    ASSERT_EQ(table["routers"].size(), numpy.size());
+    std::size_t all = 0;
+    double near = 0;
+    for (const json& router : table["routers"]) {
+      const std::string layer = std::to_string(router["layer"].get<int>());
+      SCOPED_TRACE("layer " + layer);
+      const json& theirs = numpy.at(layer);
+      EXPECT_EQ(router["scores"], shape.scores + layer);
+      EXPECT_EQ(router["tokens"], theirs["rows"].size());
+      EXPECT_NEAR(router["margin"].get<double>(), theirs["margin"].get<double>(), 1e-12);
+      EXPECT_NEAR(router["near"].get<double>(), theirs["near"].get<double>(), 1e-12);
+      near += router["near"].get<double>();
+      const json page = run_json(
+          folder_, std::format("analyze expert-token-margins r.ttrace layer={} limit=1000", layer));
+      ASSERT_EQ(page["rows"].size(), theirs["rows"].size());
+      double entropy = 0;
+      json chosen = json::array();
+      for (std::size_t i = 0; i < page["rows"].size(); ++i) {
+        const json &ours = page["rows"][i], &row = theirs["rows"][i];
+        SCOPED_TRACE(ours.dump());
+        EXPECT_NEAR(ours["margin"].get<double>(), row["margin"].get<double>(), 1e-12);
+        ASSERT_EQ(ours["entropy"].is_null(), !shape.has_probabilities);
+        if (shape.has_probabilities) {
+          EXPECT_NEAR(ours["entropy"].get<double>(), row["entropy"].get<double>(), 1e-9);
+          entropy += row["entropy"].get<double>();
+        }
+        std::size_t at = 0;
+        for (const char* list : {"chosen", "next"}) {
+          ASSERT_EQ(ours[list].size(), row[list].size());
+          for (std::size_t n = 0; n < ours[list].size(); ++n, ++at) {
+            const json& one = ours[list][n];
+            EXPECT_EQ(one["expert"], row[list][n]);
+            EXPECT_EQ(one["score"], row["scores"][at]);
+            EXPECT_EQ(one["probability"],
+                      shape.has_probabilities ? row["probabilities"][at] : json());
+          }
+        }
+        for (const json& one : ours["chosen"]) chosen.push_back({ours["token"], one["expert"]});
+        ++all;
+      }
+      if (shape.has_probabilities) {
+        EXPECT_NEAR(router["entropy"].get<double>(),
+                    entropy / static_cast<double>(page["rows"].size()), 1e-9);
+      } else {
+        EXPECT_TRUE(router["entropy"].is_null());
+      }
+      // The routing that was recorded without the scores.
+      EXPECT_EQ(run_json(folder_, std::format("sql r.ttrace \"SELECT token_id, expert_id FROM "
+                                              "expert WHERE layer_id = {} ORDER BY token_id, "
+                                              "expert_rank\"",
+                                              layer))["rows"],
+                chosen);
+    }
+    EXPECT_GT(near, 0) << "else `below` is not tested";
+    EXPECT_LT(near, static_cast<double>(table["routers"].size()));
+    EXPECT_EQ(run_json(folder_, "analyze expert-token-margins r.ttrace")["total"], all);
+    const json one = run_json(folder_, "analyze expert-token-margins r.ttrace layer=1 token=3");
+    ASSERT_EQ(one["rows"].size(), 1U);
+    EXPECT_EQ(one["rows"][0]["token"], 3);
+  }
+  for (const char* name : {"expert-margins", "expert-token-margins"}) {
+    const Result none = run_tt(folder_, std::format("analyze {} a.ttrace", name));
+    EXPECT_EQ(none.code, 1);
+    EXPECT_TRUE(none.err.contains("Record with --capture router")) << none.err;
+  }
+  const Result wrong =
+      run_tt(folder_, std::string(kRecord) + " -m r.gguf -o w.ttrace --capture router@L1@K8");
+  EXPECT_NE(wrong.code, 0);
+  EXPECT_TRUE(wrong.err.contains("write (router)")) << wrong.err;
+}
+
 TEST_F(ValuesCommand, SaysWhyThereIsNothingToShow) {
   const auto says = [&](const std::string& arguments) {
     const Result result = run_tt(folder_, arguments);

@@ -105,6 +105,35 @@ std::optional<char> CaptureRule::read_part(std::string_view part) {
   }
 }
 
+namespace {
+
+// `router`: by what a mixture of experts chooses them. These are the probabilities or, depending on
+// the architecture, probabilities plus a bias, those of some groups of experts, or logits: always
+// source 0 of the op that sorts them. The names are llama.cpp's.
+std::expected<std::vector<CaptureRule>, std::string> rules_of(const std::string& text) {
+  constexpr std::string_view kRouter = "router";
+  std::vector<CaptureRule> rules;
+  const auto add = [&](const std::string& rule_text) -> std::expected<void, std::string> {
+    return CaptureRule::parse(rule_text).transform(
+        [&](CaptureRule rule) { rules.push_back(std::move(rule)); });
+  };
+  if (auto added = add(text); !added) return std::unexpected(added.error());
+  if (text.substr(0, text.find('@')) != kRouter) return rules;
+  rules.clear();
+  const std::string ranges = text.substr(kRouter.size());
+  if (const auto form = ranges.find_first_of("IRKF"); form != std::string::npos) {
+    return std::unexpected(
+        std::format("The capture \"{}\" has @{}; {} can have @L, @T and @S only. For an output of "
+                    "this name write ({}).",
+                    text, ranges[form], kRouter, kRouter));
+  }
+  for (const std::string& rule : {"^ffn_moe_probs-" + ranges, "^ffn_moe_argsort-" + ranges + "@I0"})
+    if (auto added = add(rule); !added) return std::unexpected(added.error());
+  return rules;
+}
+
+}  // namespace
+
 std::expected<std::vector<CaptureRule>, std::string> capture_rules(
     const GenerationRequest& request) {
   if (request.capture.size() > kMaxCaptures) {
@@ -120,9 +149,9 @@ std::expected<std::vector<CaptureRule>, std::string> capture_rules(
   }
   std::vector<CaptureRule> rules;
   for (const std::string& text : request.capture) {
-    auto rule = CaptureRule::parse(text);
-    if (!rule) return std::unexpected(rule.error());
-    rules.push_back(*std::move(rule));
+    auto some = rules_of(text);
+    if (!some) return std::unexpected(some.error());
+    rules.append_range(*std::move(some));
   }
   return rules;
 }
