@@ -85,6 +85,7 @@ TEST(InputFiles, EveryVerbRefusesOtherFilesThanRegularOnes) {
       {"reuse", "{}"},
       {"show", "{}"},
       {"sql", "{} 'SELECT 1'"},
+      {"trend", "{} s.ttrace"},
       {"values", "{}"},
       {"weights", "MODEL --fit 1GiB --session {}"},
       {"weights", "MODEL --imatrix {}"},

@@ -76,11 +76,11 @@ TEST(Output, RejectsInputFiles) {
   std::set<std::string> writing;
   for (const auto& c : cases)
     writing.insert(std::string(c.arguments, std::string_view(c.arguments).find(' ')));
-  const std::set<std::string> others = {"analyze",    "bench-model", "compare", "disk",
-                                        "generality", "graph",       "heads",   "hot",
-                                        "memory",     "moe",         "parse",   "reuse",
-                                        "show",       "sql",         "attach"};  // into a folder,
-                                                                                 // under new names
+  const std::set<std::string> others = {"analyze", "bench-model", "compare", "disk",   "generality",
+                                        "graph",   "heads",       "hot",     "memory", "moe",
+                                        "parse",   "reuse",       "show",    "sql",    "trend",
+                                        "attach"};  // into a folder,
+                                                    // under new names
   for (const cli::Verb& verb : cli::kVerbs)
     EXPECT_NE(writing.contains(verb.name), others.contains(verb.name)) << verb.name;
   for (const auto& c : cases) {
