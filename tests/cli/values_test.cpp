@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <format>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/tt_program.h"
@@ -164,6 +166,41 @@ TEST_F(ValuesCommand, AttentionHasOneNameWithAndWithoutFlashAttention) {
   const Result none = run_tt(folder_, "analyze attention a.ttrace");
   EXPECT_EQ(none.code, 1);
   EXPECT_TRUE(none.err.contains("Record with --capture attention")) << none.err;
+}
+
+// From the captured queries and keys, in all layers: heads that share keys; sinks, and a window in
+// every other layer.
+TEST_F(ValuesCommand, AttentionOfAllLayersIsThatOfNumpy) {
+  std::string prompt;
+  for (int i = 0; i < 9; ++i) prompt += "once upon a time there was a little sea and the wind ";
+  for (const auto& [shape, window] : {std::pair("small", 0), std::pair("gpt-oss-like", 128)}) {
+    SCOPED_TRACE(shape);
+    ASSERT_EQ(run_tt(folder_, std::format("model {} --layers 4 -q --force -o w.gguf", shape)).code,
+              0);
+    const Result recorded = run_tt(
+        folder_, std::format("record -m w.gguf -p '{}' -n 3 -t 1 --temp 0 --ignore-eos -q --force "
+                             "-o w.ttrace --flash-attn on --capture attention "
+                             "--capture '^(node_|__fattn__)@I0-1' --capture "
+                             "'^(node_|__fattn__)@I4'",
+                             prompt));
+    ASSERT_EQ(recorded.code, 0) << recorded.err;
+    ASSERT_EQ(run_tt(folder_, "values w.ttrace --safetensors w.safetensors --force").code, 0);
+    const json layers = json::parse(test::command_output(
+        std::format("cd '{}' && python3 {} w.safetensors {}", folder_.path().string(),
+                    source_path("tests/cli/attention_weights.py"), window)));
+    ASSERT_EQ(layers.size(), 4U);
+    for (const auto& [layer, of] : layers.items()) {
+      SCOPED_TRACE("layer " + layer);
+      std::printf("%s, layer %s: largest difference %g\n", shape, layer.c_str(),
+                  of["difference"].get<double>());
+      EXPECT_GT(of["rows"], 8 * 300) << "8 heads, longer than the window";
+      EXPECT_LT(of["difference"].get<double>(), 1e-5);
+      EXPECT_EQ(of["unseen"], 0.0);
+      if (window > 0) {
+        EXPECT_EQ(of["far"] > 0.0, layer == "1" || layer == "3");
+      }
+    }
+  }
 }
 
 // tt analyze has the rows of the stored arrays.

@@ -222,6 +222,27 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CapturedAttention,
                            return name;
                          });
 
+// With weights of 16 or fewer bits, later layers of the two runs have other inputs: what the kernel
+// rounds becomes larger with each product. With 32 bits it stays small, and heads share keys.
+TEST(AttentionOfAllLayers, IsThatOfTheRunWithoutFlashAttention) {
+  const auto model = generated_model({.shape = "small", .dims = {.layers = 4}, .quant = "f32"});
+  TracedModel flash(model, with(FlashAttention::On)), plain(model, with(FlashAttention::Off));
+  const auto run = flash.run(capturing(200, 1)), without = plain.run(capturing(200, 1));
+  EXPECT_LT(run.info.n_heads_kv, run.info.n_heads);
+  const Weights weights = weights_of(run), expected = weights_of(without);
+  ASSERT_EQ(weights.size(), std::size_t{4} * run.info.n_heads * 200);
+  for (std::int32_t layer = 0; layer < 4; ++layer) {
+    const auto of_layer = [&](Weights all) {
+      std::erase_if(all, [&](const auto& row) { return std::get<0>(row.first) != layer; });
+      return all;
+    };
+    const float error = largest_difference(of_layer(weights), of_layer(expected));
+    std::printf("layer %d: largest difference %g\n", layer, static_cast<double>(error));
+    EXPECT_LT(error, 1e-3F);
+    EXPECT_GT(error, 0) << "else the kernel is not another one";
+  }
+}
+
 // A second, simple computation: over the weights by token.
 TEST(AttentionTable, HasTheMeansOfTheWeightsByToken) {
   TracedModel traced(two_layer_model("gpt-oss-like"));
