@@ -426,6 +426,10 @@ const usedExperts = list(object<Router['used'][number]>({ expert: num, choices: 
 const router = { experts: num, tokens: num, choices: num, entropy_bits: num, used: usedExperts };
 export type Experts = { readonly routers: readonly Router[] };
 export const experts = object<Experts>({ routers: list(object<Router>(router)) });
+export type RouterMargins = Schemas['RouterMargins'];
+export const expertMargins = object<{ readonly routers: readonly RouterMargins[] }>({
+  routers: list(object<RouterMargins>({ scores: str, experts: num, tokens: num })),
+});
 export const expertLayer = object<RouterDetail>({
   ...router,
   pairs: list(object<RouterDetail['pairs'][number]>({ a: num, b: num, together: num, lift: num })),

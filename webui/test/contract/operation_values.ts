@@ -39,6 +39,7 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
   ),
   attentionWeights: { layer: [0, 1], head: [0, 1], token: [0, 1] },
   lens: { layer: [0, 'outside', 'none'], token: [0, 1] },
+  expertTokenMargins: { layer: [0, 'outside', 'none'], token: [0, 1] },
   channels: { layer: [0, 'outside', 'none'], output: [] }, // nothing was captured
   export: { first_step: [0, 1] },
   report: { compare: [] }, // another session, in exports.e2e.ts

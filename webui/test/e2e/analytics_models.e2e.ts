@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Router } from '../../src/net/types';
+import type { Router, RouterMargins } from '../../src/net/types';
 import { PAGES } from '../../src/panels/analytics/page_list';
 import { AnalyticsPage, numbers } from './support/analytics_page';
 import { makeModel } from './support/models';
@@ -106,6 +106,24 @@ describe('a mixture of experts', () => {
       expect(Number(pairs[b]?.[String(a)])).toBe(n);
     }
     expect(await fixture.axeViolations()).toEqual([]);
+  });
+
+  it('shows how near the routers were to choosing other experts', async () => {
+    const { page } = fixture;
+    const settings = page.getByText('Settings', { exact: true });
+    await settings.click();
+    await page.getByLabel(/^Router scores/).check();
+    await settings.click();
+    await fixture.runText('the old sea', 6);
+    await fixture.progress.getByText(/^Done: /).waitFor();
+    const { routers } = await fixture.get<{ routers: RouterMargins[] }>('experts/margins');
+    expect(routers).toHaveLength(4);
+    await analytics.open('experts');
+    const shown = await analytics.csv('expert_margins');
+    expect(numbers(shown, 'near (share)')).toEqual(routers.map(({ near }) => near));
+    expect(numbers(shown, 'median margin')).toEqual(routers.map(({ margin }) => margin));
+    expect(numbers(shown, 'entropy (bits)')).toEqual(routers.map(({ entropy }) => entropy));
+    expect(shown.map(({ scores }) => scores)).toEqual(routers.map(({ scores }) => scores));
   });
 
   it('a click on the load selects the expert, and the slider says what a cache serves', async () => {

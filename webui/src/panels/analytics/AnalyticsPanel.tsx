@@ -14,7 +14,7 @@ import { CHARTS } from './all_charts';
 import { ChartCard } from './ChartCard';
 import { decodeAnalytics, encodeAnalytics, type AnalyticsOptions } from './options';
 import { attentionRequest } from './pages/attention';
-import { choicesRequest } from './pages/experts';
+import { choicesRequest, marginsRequest } from './pages/experts';
 import { residualRequest, surpriseRequest } from './pages/lens';
 import { MemorySlider, SlotSlider, useTable } from './Sliders';
 import { PageFindings } from './PageFindings';
@@ -52,6 +52,7 @@ const CAPTURED: Readonly<Record<Capture, ChartRequest>> = {
   attention: attentionRequest(),
   lens: surpriseRequest(),
   residual: residualRequest(),
+  router: marginsRequest(),
 };
 
 const isOn = (page: PageId, what: Capture): boolean =>

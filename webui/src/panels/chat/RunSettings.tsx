@@ -264,6 +264,14 @@ function Trace({ settings, set }: Part) {
                 set({ residual });
               }}
             />
+            <Check
+              text="Router scores: which experts were nearly chosen"
+              hint="Capture by what the routers of a mixture of experts choose: shown in Analytics, Experts"
+              on={settings.router}
+              set={(router) => {
+                set({ router });
+              }}
+            />
           </>
         )}
       </div>

@@ -7,6 +7,7 @@ const CAPTURED = {
   attention: 'attention weights',
   lens: 'logit lens',
   residual: 'residual stream',
+  router: 'router scores',
 } as const;
 
 // What is recorded is said only where it differs from the default.

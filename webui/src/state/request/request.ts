@@ -69,12 +69,13 @@ function moreSampling(text: string): Result<object, string> {
 }
 
 // What a run captures for charts, each a setting, and the rule of the request.
-export const CAPTURES = ['attention', 'lens', 'residual'] as const;
+export const CAPTURES = ['attention', 'lens', 'residual', 'router'] as const;
 export type Capture = (typeof CAPTURES)[number];
 const CAPTURE_RULES: Readonly<Record<Capture, string>> = {
   attention: 'attention',
   lens: 'lens',
   residual: 'l_out|ffn_inp|embd',
+  router: 'router',
 };
 
 // Recordings of the level minimal have no values.

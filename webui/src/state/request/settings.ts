@@ -31,6 +31,7 @@ export interface Settings {
   readonly attention: boolean; // capture the attention weights
   readonly lens: boolean; // capture what the model would say after each layer
   readonly residual: boolean; // capture the residual stream
+  readonly router: boolean; // capture by what experts are chosen
   readonly statsPattern: string; // empty: the server's default
 }
 
@@ -62,6 +63,7 @@ export const defaultSettings: Settings = {
   attention: false,
   lens: false,
   residual: false,
+  router: false,
   statsPattern: '',
 };
 

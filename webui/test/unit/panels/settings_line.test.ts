@@ -12,9 +12,10 @@ describe('the line of settings', () => {
       attention: true,
       lens: true,
       residual: true,
+      router: true,
     } as const;
     expect(settingsLine({ ...defaultSettings, temperature: 0, ...all })).toBe(
-      '128 tokens, greedy, level verbose, what is in memory, attention weights, logit lens, residual stream, minor faults',
+      '128 tokens, greedy, level verbose, what is in memory, attention weights, logit lens, residual stream, router scores, minor faults',
     );
   });
 });

@@ -83,6 +83,7 @@ describe('requestOf', () => {
   it('captures what is chosen, if the level has values', () => {
     expect(request({ attention: true })).toMatchObject({ value: { capture: ['attention'] } });
     expect(request({ attention: true, lens: true })).toMatchObject({ value: { capture: ['attention', 'lens'] } }); // prettier-ignore
+    expect(request({ router: true })).toMatchObject({ value: { capture: ['router'] } });
     for (const made of [request({}), request({ lens: true, level: 'minimal' })])
       expect(made.ok && 'capture' in made.value).toBe(false);
   });

@@ -15,7 +15,7 @@ const routers = (scope: Scope, table: (routers: readonly Router[]) => ChartTable
 export const choicesRequest = (): ChartRequest =>
   route('experts', {}, wire.experts, ({ routers: all }) => ({ ...layersOf(all), series: [] }));
 
-const layersOf = (all: readonly Router[]) => ({
+const layersOf = (all: readonly { readonly layer: number | null }[]) => ({
   key: { name: 'layer', of: 'layer' } as const,
   keys: all.map(({ layer }) => layer ?? 0),
 });
@@ -26,6 +26,19 @@ const by = (
   all: readonly Router[],
   value: (router: Router) => number | null,
 ): Series => ({ name, unit, values: all.map(value) });
+
+// How near each router was to choosing another expert, in a session that captured its scores.
+export const marginsRequest = (): ChartRequest =>
+  route('experts/margins', {}, wire.expertMargins, ({ routers: all }) => ({
+    ...layersOf(all),
+    series: [{ name: 'near', unit: 'share', values: all.map(({ near }) => near) }],
+    more: [
+      { name: 'median margin', unit: 'number', values: all.map(({ margin }) => margin) },
+      { name: 'entropy', unit: 'bits', values: all.map(({ entropy }) => entropy) },
+      { name: 'tokens', unit: 'count', values: all.map(({ tokens }) => tokens) },
+    ],
+    words: [{ name: 'scores', values: all.map(({ scores }) => scores) }],
+  }));
 
 const POLICIES = [
   ['lru', 'LRU'],
@@ -141,6 +154,19 @@ export const EXPERTS: readonly ChartSpec[] = [
       })),
     honours: 'phase',
     empty: 'No two consecutive tokens were routed.',
+  },
+  {
+    id: 'expert_margins',
+    half: true,
+    page: 'experts',
+    only: 'router',
+    title: 'How near the routers were to another choice',
+    counts:
+      'Share of the tokens for which the last chosen expert has a score less than 0.01 above that of the first expert not chosen, by layer. The table has the median of these margins, the entropy of the probabilities, and what the scores are (docs/values.md).',
+    kinds: ['bar', 'line'],
+    request: marginsRequest,
+    honours: 'nothing',
+    empty: 'All experts were chosen.',
   },
   {
     id: 'expert_coverage',
