@@ -50,6 +50,7 @@ std::array<std::uint64_t, 4> shape_of(const ggml_tensor& tensor) {
 }
 
 std::string unreadable_reason(const ggml_tensor& tensor) {
+  if (ggml_nelements(&tensor) == 0) return "it has no elements";
   if (!has_readable_rows(tensor)) return "its rows are not stored one element after the other";
   if (!has_memory(tensor)) return "it has no memory";
   return is_repacked(tensor) ? "it is repacked for the processor (use --no-repack)" : "";
