@@ -1,26 +1,21 @@
 // The marks of an axis of numbers. Pure functions.
 import type { Unit } from './table';
 
-// The size of the unit that the ticks are round numbers of.
-function unitOf(unit: Unit, max: number): number {
-  if (unit !== 'bytes' && unit !== 'bytes/s') return 1;
-  return 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(1, max)) / 10));
-}
-
 // Steps of an axis of minutes, in seconds: powers of ten of a second are odd numbers of minutes.
 const MINUTE_STEPS = [15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 
-// From 0 to at least `max`: about `wanted` steps of 1, 2 or 5 times a power of ten.
+// From 0 to at least `max`: about `wanted` steps of 1, 2 or 5 times a power of ten, of bytes a power of two,
+// as on the axes of the map.
 export function ticks(max: number, unit: Unit, wanted: number): readonly number[] {
   if (!(max > 0)) return [0];
-  const size = unitOf(unit, max);
-  const rough = max / size / Math.max(1, wanted);
+  const rough = max / Math.max(1, wanted);
+  if (unit === 'bytes' || unit === 'bytes/s')
+    return stepsTo(max, 2 ** Math.max(0, Math.ceil(Math.log2(rough * 0.999))));
   const round = unit === 'ns' && max >= 60e9 ? MINUTE_STEPS.find((s) => s * 1e9 >= rough * 0.999) : undefined; // prettier-ignore
   if (round !== undefined) return stepsTo(max, round * 1e9);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].find((one) => one * power >= rough * 0.999) ?? 10;
-  const by = (unit === 'count' ? Math.max(1, step * power) : step * power) * size;
-  return stepsTo(max, by);
+  return stepsTo(max, unit === 'count' ? Math.max(1, step * power) : step * power);
 }
 
 const stepsTo = (max: number, by: number): readonly number[] =>

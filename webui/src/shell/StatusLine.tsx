@@ -24,9 +24,9 @@ export function StatusLine({ store }: { store: Store }) {
         <span>No session is open</span>
       )}
       {health?.warning && (
-        <span class="warn" title={health.warning}>
-          {health.warning}
-        </span>
+        <Menu label={health.warning} cut title={`${health.warning}\n\nClick to read all of it.`}>
+          <p class="about">{health.warning}</p>
+        </Menu>
       )}
       {store.connection.isBusy.value && (
         <span

@@ -6,6 +6,7 @@ import { Icon, type IconName } from './icons';
 export function Menu(props: {
   label: string;
   icon?: IconName; // instead of the label
+  cut?: true; // the label is cut where there is no room
   title?: string;
   children: ComponentChildren;
 }) {
@@ -34,7 +35,7 @@ export function Menu(props: {
           <Icon name={props.icon} />
         ) : (
           <>
-            {props.label}
+            {props.cut ? <span class="menu-cut">{props.label}</span> : props.label}
             <Icon name="down" />
           </>
         )}

@@ -28,9 +28,12 @@ async function expectComparison(other: string): Promise<void> {
     facts.map(({ label }) => label),
   );
   const names = await head().locator('dd').allInnerTexts();
+  // Two sessions of one title have their ids.
+  const isSame = rest.left.title === rest.right.title;
+  const named = ({ title, id }: typeof rest.left) => `“${title}”${isSame ? `, ${id}` : ''}`;
   expect(names).toEqual([
-    `“${rest.left.title}”, ${rest.tokens.left} tokens`,
-    `“${rest.right.title}”, ${rest.tokens.right} tokens`,
+    `${named(rest.left)}, ${rest.tokens.left} tokens`,
+    `${named(rest.right)}, ${rest.tokens.right} tokens`,
   ]);
   const times = rest.step_ns.generate;
   const shown = comparison().getByRole('table', { name: 'Times of a step' });
@@ -49,7 +52,12 @@ describe('another session', () => {
     const prompt = { prompt: 'The model reads its weights from memory, layer by layer.' };
     const first = await fixture.generate({ ...prompt, max_tokens: 6 });
     const second = await fixture.generate({ ...prompt, max_tokens: 6, reuse_prefix: true });
+    await fixture.generate({ ...prompt, max_tokens: 6 });
     await fixture.show(second);
+    // Three sessions of one title, of the same minute.
+    const texts = async () => choice().locator('option').allInnerTexts();
+    await expect.poll(async () => (await texts()).filter((text) => text.includes(first)).length).toBe(1); // prettier-ignore
+    expect(new Set(await texts()).size).toBe((await texts()).length);
     await choice().selectOption(first);
     await expectComparison(first);
     // The second of two equal requests reuses the prompt of the first.

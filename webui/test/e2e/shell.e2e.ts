@@ -301,3 +301,30 @@ describe('accessibility', () => {
       .toMatchObject({ sel: `k:${steps[1]?.token_id ?? -1}`, l: '1' });
   });
 });
+
+describe('a long warning', () => {
+  it('is cut in the status line, and a click shows all of it', async () => {
+    const { page } = fixture;
+    const warning = 'The model has no chat template that works, so a conversation is written as ChatML. '.repeat(5).trim(); // prettier-ignore
+    await page.route('**/api/v1/health', async (route) => {
+      const response = await route.fetch();
+      const health = (await response.json()) as object;
+      await route.fulfill({ response, json: { ...health, warning } });
+    });
+    await page.reload();
+    const button = page.locator('.status').getByRole('button', { name: warning, exact: true });
+    const cut = button.locator('.menu-cut');
+    await cut.waitFor();
+    const isCut = () => cut.evaluate((one) => one.scrollWidth > one.clientWidth);
+    expect(await isCut()).toBe(true);
+    const end = await page.locator('.status-end').boundingBox();
+    expect((end?.x ?? Infinity) + (end?.width ?? 0)).toBeLessThanOrEqual(1440);
+    await button.click();
+    const text = page.locator('.about', { hasText: warning });
+    const box = await text.boundingBox();
+    expect(box?.height).toBeGreaterThan(60); // several lines
+    expect(box?.x).toBeGreaterThanOrEqual(0);
+    expect((box?.x ?? Infinity) + (box?.width ?? 0)).toBeLessThanOrEqual(1440);
+    expect(await text.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(false);
+  });
+});

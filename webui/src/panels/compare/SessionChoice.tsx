@@ -1,8 +1,7 @@
 // The choice of the session that the open one is compared with.
 import { formatAgo } from '../../format';
-import type { Session } from '../../net/types';
 import type { OpenSession } from '../../state/session/open_session';
-import { titleOf } from '../../state/session/session_list';
+import { titleOf, type ListedSession } from '../../state/session/session_list';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
 
@@ -23,7 +22,7 @@ export function SessionChoice({ store, session, label = LABEL }: Props) {
   const others = listed.filter(({ id, state }) => id !== session.id && state !== 'unreadable');
   const isListed = others.some(({ id }) => id === other);
   const chosen = others.find(({ id }) => id === other);
-  const titleOfOther = chosen ? nameOf(chosen) : undefined;
+  const titleOfOther = chosen ? `${nameOf(chosen)}, ${chosen.id}` : undefined;
   return (
     <span class="compare-choice">
       <span aria-hidden="true">{label}</span>
@@ -41,9 +40,9 @@ export function SessionChoice({ store, session, label = LABEL }: Props) {
         {other !== null && !isListed && (
           <option value={other}>{other === session.id ? 'this session itself' : other}</option>
         )}
-        {others.map((one) => (
-          <option key={one.id} value={one.id}>
-            {nameOf(one)}, {formatAgo(one.start_utc_ns, store.now.value)}
+        {choicesOf(others, store.now.value).map(({ id, text }) => (
+          <option key={id} value={id}>
+            {text}
           </option>
         ))}
       </select>
@@ -51,8 +50,26 @@ export function SessionChoice({ store, session, label = LABEL }: Props) {
   );
 }
 
+// Each with the time since it began, and of those that still read the same with the id, which has the
+// date and the time of day.
+export function choicesOf(
+  sessions: readonly ListedSession[],
+  nowMs: number,
+): readonly { readonly id: string; readonly text: string }[] {
+  const all = sessions.map((one) => ({
+    id: one.id,
+    text: `${nameOf(one)}, ${formatAgo(one.start_utc_ns, nowMs)}`,
+  }));
+  const counts = new Map<string, number>();
+  for (const { text } of all) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return all.map(({ id, text }) => ({
+    id,
+    text: (counts.get(text) ?? 0) > 1 ? `${text}, ${id}` : text,
+  }));
+}
+
 // With the model: sessions of different models may have the same prompt.
-function nameOf(session: Session): string {
+function nameOf(session: ListedSession): string {
   const title = titleOf(session);
   const short = title.length > MAX_TITLE ? `${title.slice(0, MAX_TITLE - 1)}…` : title;
   const model = session.model?.path.split('/').at(-1) ?? '';

@@ -60,8 +60,10 @@ function Unmatched({ found }: { found: Found }) {
 const quoted = ({ title, id }: { readonly title: string; readonly id: string }): string =>
   `“${title || id}”`;
 
+// With their ids if they have the same title.
 function Titles({ found }: { found: Found }) {
   const { left, right, tokens } = found;
+  const isSame = quoted(left) === quoted(right);
   return (
     <dl class="facts">
       {([[`${SIDES.names[0]}, the first`, left, tokens.left], [`${SIDES.names[1]}, the second`, right, tokens.right]] as const).map(
@@ -69,7 +71,8 @@ function Titles({ found }: { found: Found }) {
           <div key={name}>
             <dt>{name}</dt>
             <dd title={side.id}>
-              {quoted(side)}, {plural(count, 'token')}
+              {quoted(side)}
+              {isSame && `, ${side.id}`}, {plural(count, 'token')}
             </dd>
           </div>
         ),

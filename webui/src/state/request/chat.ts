@@ -1,7 +1,14 @@
 // The draft of the next request and the conversation before it. Each answer is one session. A turn
 // sends the whole conversation; the server reuses the cached prefix. Stored per tab, so that a
 // reload keeps it, and never in the URL.
-import { computed, signal, type ReadonlySignal, type Signal } from '@preact/signals';
+import {
+  computed,
+  effect,
+  signal,
+  untracked,
+  type ReadonlySignal,
+  type Signal,
+} from '@preact/signals';
 import { isNotFound, errorText, type Api } from '../../net/api';
 import type { GenerateRequest, Message, Model, Run, Session } from '../../net/types';
 import { isActive } from '../session/open_session';
@@ -70,11 +77,29 @@ export class Chat {
     this.turns = computed(() => this.state.value.turns);
     this.sending = this.busy;
     this.error = this.currentError;
+    let before = this.mode.peek();
+    effect(() => {
+      const mode = this.mode.value;
+      untracked(() => {
+        if (mode !== this.state.peek().mode) this.carryText(before, mode);
+      });
+      before = mode;
+    });
     for (const turn of this.state.peek().turns) if (!turn.run) void this.pollRun(turn.session);
   }
 
   write(change: Partial<Draft>): void {
     this.update({ draft: { ...this.state.peek().draft, ...change } });
+  }
+
+  // The model, not the user, changed the mode, for example because it has been loaded: what was written
+  // meanwhile stays in the form.
+  private carryText(from: PromptMode, to: PromptMode): void {
+    const { draft } = this.state.peek();
+    if (from === 'text' && to === 'chat' && draft.message === '')
+      this.write({ message: draft.text, text: '' });
+    else if (from === 'chat' && to === 'text' && draft.text === '')
+      this.write({ text: draft.message, message: '' });
   }
 
   selectMode(mode: PromptMode): void {

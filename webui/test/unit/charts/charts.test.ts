@@ -24,10 +24,13 @@ describe('the ticks of an axis', () => {
     expect(ticks(0, 'ns', 4)).toEqual([0]);
   });
 
-  it('of bytes are round in their unit', () => {
-    expect(ticks(3 * 1024 * 1024, 'bytes', 3).map((value) => formatValue('bytes', value))).toEqual([
-      '0 B', '1 MiB', '2 MiB', '3 MiB',
-    ]); // prettier-ignore
+  it('of bytes are powers of two', () => {
+    const texts = (mib: number, unit: 'bytes' | 'bytes/s', wanted: number) =>
+      ticks(mib * 1024 * 1024, unit, wanted).map((value) => formatValue(unit, value));
+    expect(texts(3, 'bytes', 3)).toEqual(['0 B', '1 MiB', '2 MiB', '3 MiB']);
+    expect(texts(1000, 'bytes', 5)).toEqual(['0 B', '256 MiB', '512 MiB', '768 MiB', '1 GiB']);
+    expect(texts(1800, 'bytes/s', 4)).toEqual(['0 B/s', '512 MiB/s', '1 GiB/s', '1.5 GiB/s', '2 GiB/s']); // prettier-ignore
+    expect(ticks(2, 'bytes', 8)).toEqual([0, 1, 2]);
   });
 
   it('of minutes are round in minutes', () => {

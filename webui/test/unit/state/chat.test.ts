@@ -1,10 +1,10 @@
 // The requests of the chat and the state of its turns.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../../src/net/api';
-import type { Run } from '../../../src/net/types';
+import type { Model, Run } from '../../../src/net/types';
 import { messagesOf, conversationOf } from '../../../src/state/request/chat';
 import type { Store } from '../../../src/state/store';
-import { run, server, session, startStore } from '../fake_server';
+import { MODEL, run, server, session, startStore } from '../fake_server';
 import { OFFLINE, fails, succeeds, rejected } from '../fakes';
 
 beforeEach(() => {
@@ -110,6 +110,21 @@ describe('the chat', () => {
       'B',
     ]);
     expect(conversationOf(session('x', { facts: { 'request.prompt': 'a' } }), run('x'))).toBeNull();
+  });
+
+  it('keeps what was written while the model loads', async () => {
+    const loadingModel = { id: 'm', name: 'm', path: '/m.gguf', state: 'loading' } as Model;
+    let model = loadingModel;
+    const store = await startStore({ ...server({}), models: () => succeeds({ models: [model] }) });
+    expect(store.chat.mode.value).toBe('text');
+    store.chat.write({ text: 'Why is the sky' });
+    model = MODEL;
+    await vi.advanceTimersByTimeAsync(500);
+    expect(store.chat.mode.value).toBe('chat');
+    expect(store.chat.draft.value).toMatchObject({ message: 'Why is the sky', text: '' });
+    // A mode that the user chooses has its own text.
+    store.chat.selectMode('text');
+    expect(store.chat.draft.value).toMatchObject({ message: 'Why is the sky', text: '' });
   });
 
   it('shows the server’s error message', async () => {

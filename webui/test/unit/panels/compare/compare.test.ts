@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { BreakdownRow } from '../../../../src/net/types';
+import { choicesOf } from '../../../../src/panels/compare/SessionChoice';
 import { decodeCompare, encodeCompare, KINDS, ROWS } from '../../../../src/panels/compare/options';
 import {
   aroundDifference,
@@ -12,6 +13,8 @@ import {
   withoutLayer,
   type Side,
 } from '../../../../src/panels/compare/pair';
+
+import { session } from '../../fake_server';
 
 // One slow step makes the sum of its times the greater.
 const row = (name: string, time_ns: number, median = time_ns / 10): BreakdownRow =>
@@ -92,6 +95,24 @@ describe('a comparison in the middle', () => {
     expect(withoutLayer('cache_k_l3', 3)).toBe('cache_k_l*');
     expect(withoutLayer('Qcur-3 (view)', 3)).toBe('Qcur-* (view)');
     expect(withoutLayer('Qcur-13', 3)).toBe('Qcur-13');
+  });
+});
+
+describe('the sessions to choose from', () => {
+  it('can be told apart, also if title, model and minute are the same', () => {
+    const minuteMs = 60_000;
+    const one = (id: string, title: string, minutesAgo: number) =>
+      session(id, { title, start_utc_ns: (100 - minutesAgo) * minuteMs * 1e6 });
+    const texts = choicesOf(
+      [one('a1', 'A boat', 2), one('a2', 'A boat', 2), one('a3', 'A boat', 5), one('b', 'B', 2)],
+      100 * minuteMs,
+    ).map(({ text }) => text);
+    expect(texts).toEqual([
+      'A boat, 2 min ago, a1',
+      'A boat, 2 min ago, a2',
+      'A boat, 5 min ago',
+      'B, 2 min ago',
+    ]);
   });
 });
 
