@@ -93,7 +93,7 @@ export const ROOFLINE: readonly ChartSpec[] = [
     id: 'roofline',
     page: 'roofline',
     title: 'Roofline',
-    counts: `Operations per second over operations per byte, both logarithmic. Only matrix multiplications: 2 operations for each element of the output and of the inner dimension. Below the line: as fast as the memory allows at most. ${COUNTED}`,
+    counts: `Operations per second over operations per byte, both logarithmic. Only matrix multiplications: 2 operations for each element of the output and of the inner dimension. Below the line: as fast as the memory allows at most. The compute peak of the machine is not measured, so it has no line. ${COUNTED}`,
     kinds: ['points'],
     request: (scope) => asked(scope, 'points'),
     honours: 'phase',
