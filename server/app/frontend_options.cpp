@@ -24,6 +24,7 @@ bool is_urgent(const RequestRecord& request) {
 HttpFrontendOptions frontend_options(const ServerOptions& options) {
   HttpFrontendOptions frontend;
   frontend.rules.cors_origins = options.cors_origins;
+  frontend.rules.embed_origins = options.embed_origins;
   frontend.rules.https = options.public_url.starts_with("https:");
   // Import formats: session file, log, run folder archive.
   for (const char* type :

@@ -40,6 +40,17 @@ std::string normalize_origin(std::string& text) {
   return "";
 }
 
+// Validator, as above, for an origin of frame-ancestors.
+std::string normalize_embed_origin(std::string& text) {
+  const auto origin = parse_embed_origin(text);
+  if (!origin)
+    return "must be an origin with a host name or an IPv4 address, such as https://name or "
+           "http://name:8080, not '" +
+           text + "'";
+  text = *origin;
+  return "";
+}
+
 // Other users can see the arguments of a process.
 void hide_key(int argc, char** argv) {
   constexpr std::string_view kName = "--api-key";
@@ -127,6 +138,13 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
                   "Origins whose pages may use the API, such as https://notes.example,...; may be "
                   "repeated (default: none)")
       ->transform(CLI::Validator(&normalize_origin, ""))
+      ->delimiter(',')
+      ->type_name("ORIGIN");
+  app->add_option(
+         "--embed-origins", options.embed_origins,
+         "Origins whose pages may show the page in a frame, such as https://wiki.example,...; "
+         "may be repeated (default: none); see docs/operation.md")
+      ->transform(CLI::Validator(&normalize_embed_origin, ""))
       ->delimiter(',')
       ->type_name("ORIGIN");
   app->add_option("--max-connections", options.max_connections,

@@ -36,8 +36,9 @@ struct ServerOptions {
   std::filesystem::path page;               // folder of the built web UI
   std::vector<std::string> allowed_hosts;
   ApiKeyOptions api_key;
-  std::string public_url;                 // an origin (parse_origin()); empty: none
-  std::vector<std::string> cors_origins;  // likewise
+  std::string public_url;                  // an origin (parse_origin()); empty: none
+  std::vector<std::string> cors_origins;   // likewise
+  std::vector<std::string> embed_origins;  // parse_embed_origin()
   std::size_t max_connections = 512;
   std::size_t max_live_clients = 64;
   LogOptions log;

@@ -26,6 +26,10 @@ struct FrontendRules {
   // this server, and programs.
   std::vector<std::string> cors_origins;
 
+  // Origins whose pages may show the page of this server in a frame, in the form of
+  // parse_embed_origin(). Empty: none.
+  std::vector<std::string> embed_origins;
+
   // A reverse proxy serves this server over https: cookies get the Secure attribute.
   bool https = false;
 

@@ -131,6 +131,15 @@ std::optional<std::string> parse_origin(std::string_view text) {
   return out;
 }
 
+std::optional<std::string> parse_embed_origin(std::string_view text) {
+  auto origin = parse_origin(text);
+  // Other characters could end the directive or begin another one.
+  const bool valid = origin && std::ranges::all_of(host_of_origin(*origin), [](unsigned char c) {
+                       return std::isalnum(c) != 0 || c == '.' || c == '-';
+                     });
+  return valid ? origin : std::nullopt;
+}
+
 std::string host_of_origin(std::string_view origin) {
   const auto parsed = split_origin(origin);
   return parsed ? parsed->authority.host : std::string();

@@ -32,6 +32,10 @@ bool origin_matches_host(std::string_view origin, std::string_view host);
 // "null" is not accepted, because any site can create pages with that origin.
 std::optional<std::string> parse_origin(std::string_view text);
 
+// The same for an origin of frame-ancestors in a Content-Security-Policy, whose grammar has no IPv6
+// addresses.
+std::optional<std::string> parse_embed_origin(std::string_view text);
+
 // "https://trace.example:8443" -> "trace.example", for allowed_hosts.
 std::string host_of_origin(std::string_view origin);
 

@@ -1,11 +1,12 @@
 // The shell: arranges the panels in their areas of the page. It does not depend on single panels.
 import { useEffect, useMemo } from 'preact/hooks';
 import { commandFor, isTyping } from './commands/keys';
-import { commandsOf } from './commands/table';
+import { commandsOf, embeddedCommands } from './commands/table';
 import type { Panel } from './panels/panel';
 import { DebugBar } from './shell/DebugBar';
 import { Dock } from './shell/Dock';
 import { DropTarget } from './shell/DropTarget';
+import { Embedded } from './shell/Embedded';
 import { PlaybackBar } from './shell/PlaybackBar';
 import { Help } from './shell/Help';
 import { Palette } from './shell/Palette';
@@ -29,7 +30,31 @@ function Tour({ store }: { store: Store }) {
   return store.settings.current.value.tour ? <Card store={store} /> : null;
 }
 
-export function App({ store, panels }: { store: Store; panels: readonly Panel[] }) {
+interface AppProps {
+  readonly store: Store;
+  readonly panels: readonly Panel[];
+}
+
+export function App({ store, panels }: AppProps) {
+  const embed = usePart(() => store.navigation.view.value.embed);
+  const panel = panels.find(({ id }) => id === embed);
+  return panel ? <InFrame store={store} panel={panel} /> : <Whole store={store} panels={panels} />;
+}
+
+function InFrame({ store, panel }: { store: Store; panel: Panel }) {
+  useEffect(() => listenForKeys(store, () => embeddedCommands(store)), [store]);
+  return (
+    <>
+      <OfflineNotice store={store} />
+      <Embedded store={store} panel={panel} />
+      <div class="corner">
+        <Toasts store={store} />
+      </div>
+    </>
+  );
+}
+
+function Whole({ store, panels }: AppProps) {
   const commands = useMemo(() => () => commandsOf(store, panels), [store, panels]);
   useEffect(() => listenForKeys(store, commands), [store, commands]);
   return (
@@ -81,7 +106,7 @@ function listenForKeys(store: Store, commands: () => ReturnType<typeof commandsO
 const isControl = (target: EventTarget | null): boolean =>
   target instanceof Element && target.closest('button, a[href], input, select, summary') !== null;
 
-function Page({ store, panels }: { store: Store; panels: readonly Panel[] }) {
+function Page({ store, panels }: AppProps) {
   const isFull = usePart(() => store.navigation.view.value.full !== null);
   useEffect(() => watchWidth(store), [store]);
   return (
@@ -105,9 +130,7 @@ function watchWidth(store: Store): () => void {
   };
 }
 
-interface AreaProps {
-  readonly store: Store;
-  readonly panels: readonly Panel[];
+interface AreaProps extends AppProps {
   readonly layout: Layout;
   readonly path: readonly (0 | 1)[];
 }

@@ -329,7 +329,7 @@ void ConnectionAcceptor::decide(ParkedMap::iterator at, std::string_view head_te
 std::string ConnectionAcceptor::headers_for(const RequestHead& head,
                                             const std::string& request_id) const {
   const FrontendRules& rules = options_.rules.requests;
-  return common_headers(cors_origin_of(head, rules), !rules.cors_origins.empty(), request_id);
+  return common_headers(rules, cors_origin_of(head, rules), request_id);
 }
 
 void ConnectionAcceptor::log_request(const RequestRecord& record) const {

@@ -102,17 +102,21 @@ Reply reply_of(const Rejection& rejection, const RejectionRenderer& renderer) {
   return reply;
 }
 
-std::string common_headers(std::string_view cors_origin, bool any_cors,
+std::string common_headers(const FrontendRules& rules, std::string_view cors_origin,
                            std::string_view request_id) {
-  std::string lines =
+  std::string ancestors;
+  for (const std::string& origin : rules.embed_origins) ancestors += " " + origin;
+  std::string lines = std::format(
       "Content-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'self'; "
-      "frame-ancestors 'none'; object-src 'none'\r\n"
+      "frame-ancestors{}; object-src 'none'\r\n"
       "X-Content-Type-Options: nosniff\r\n"
       "Referrer-Policy: no-referrer\r\n"
       "Cross-Origin-Resource-Policy: same-origin\r\n"
-      "Cross-Origin-Opener-Policy: same-origin\r\n";
-  lines += std::format("{}: {}\r\n", kRequestIdField, request_id);
-  if (any_cors) lines += "Vary: Origin\r\n";
+      "Cross-Origin-Opener-Policy: same-origin\r\n"
+      "{}: {}\r\n",
+      ancestors.empty() ? " 'none'" : ancestors, kRequestIdField, request_id);
+  // Caches must keep the responses to different origins apart.
+  if (!rules.cors_origins.empty()) lines += "Vary: Origin\r\n";
   if (!cors_origin.empty()) {
     lines += std::format(
         "Access-Control-Allow-Origin: {}\r\n"

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/frontend/frontend_rules.h"
 #include "server/frontend/rejection.h"
 
 namespace tt::frontend {
@@ -22,9 +23,8 @@ struct Reply {
 Reply reply_of(const Rejection& rejection, const RejectionRenderer& renderer);
 
 // The headers of every response, each with its CRLF, Content-Security-Policy first.
-// `cors_origin`: the origin that may read the response, or empty; `any_cors`: some origins are
-// allowed, so that caches must keep responses apart (Vary).
-std::string common_headers(std::string_view cors_origin, bool any_cors,
+// `cors_origin`: the origin that may read the response, or empty.
+std::string common_headers(const FrontendRules& rules, std::string_view cors_origin,
                            std::string_view request_id);
 
 // The complete response with "Connection: close"; no body for HEAD.

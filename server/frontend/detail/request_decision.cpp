@@ -39,6 +39,19 @@ bool is_navigation(const RequestHead& head) {
          head.first("Sec-Fetch-Mode") == "navigate" && head.first("Sec-Fetch-Dest") == "document";
 }
 
+bool is_framed(const RequestHead& head) {
+  return (head.method == "GET" || head.method == "HEAD") &&
+         head.first("Sec-Fetch-Mode") == "navigate" && head.first("Sec-Fetch-Dest") == "iframe";
+}
+
+// A frame that shows the page. The request does not name the page around it, so the browser decides
+// by frame-ancestors whether that page may show the response, which is the same for everyone: what
+// is private is requested by the page in the frame, from its own origin.
+bool is_embedding(const RequestHead& head, const FrontendRules& rules) {
+  return !rules.embed_origins.empty() && is_framed(head) &&
+         (head.path() == "/" || head.path() == "/index.html");
+}
+
 // Rejects requests that a page of another site made the browser send. Such a page must not
 // learn anything, not even whether a resource exists. Programs send neither header, and pages
 // cannot set them.
@@ -53,10 +66,13 @@ std::optional<Rejection> check_origin(const RequestHead& head, const FrontendRul
                                    field.value)};
     }
     if (equals_ignore_case(field.name, "Sec-Fetch-Site") && field.value != "same-origin" &&
-        field.value != "none" && !is_navigation(head)) {
+        field.value != "none" && !is_navigation(head) && !is_embedding(head, rules)) {
       return Rejection{RejectionReason::ForeignOrigin,
-                       "Pages of other sites cannot access this server. Allow an origin with "
-                       "--cors-origins."};
+                       is_framed(head)
+                           ? "Pages of other sites cannot show this server in a frame. Allow an "
+                             "origin with --embed-origins; it can show the page (/) only."
+                           : "Pages of other sites cannot access this server. Allow an origin with "
+                             "--cors-origins."};
     }
   }
   return std::nullopt;

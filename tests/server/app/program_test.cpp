@@ -316,6 +316,8 @@ TEST(Program, RejectsOptionAndVariableValuesIdentically) {
       {"--cors-origins", "null"},
       {"--cors-origins", "*"},
       {"--cors-origins", "https://a.example,b"},
+      {"--embed-origins", "*"},
+      {"--embed-origins", "http://[::1]:8080"},
       {"--max-connections", "1"},
       {"--max-live-clients", "x"},
       {"--keep-days", "0"},

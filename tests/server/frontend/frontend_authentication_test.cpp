@@ -245,6 +245,18 @@ TEST(FrontendAccess, EveryResponseHasSecurityHeaders) {
   }
 }
 
+TEST(FrontendAccess, PolicyNamesTheOriginsThatMayShowThePageInAFrame) {
+  HttpFrontendOptions options;
+  options.rules.embed_origins = {"https://wiki.example", "http://127.0.0.1:8000"};
+  TestFrontend server(std::move(options));
+  RawClient client(server.port);
+  client.send(get_request("/hello"));
+  const std::string head = client.read_until("\r\n\r\n");
+  EXPECT_TRUE(head.contains("; frame-ancestors https://wiki.example http://127.0.0.1:8000; "))
+      << head;
+  EXPECT_FALSE(head.contains("'none' https")) << head;
+}
+
 TEST(FrontendAccess, HandlerCanOverrideContentSecurityPolicy) {
   TestFrontend server;
   RawClient client(server.port);

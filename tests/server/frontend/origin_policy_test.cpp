@@ -117,6 +117,15 @@ TEST(OriginPolicy, ParsesSerializedOrigins) {
   EXPECT_EQ(host_of_origin("https://trace.example:8443"), "trace.example");
 }
 
+TEST(OriginPolicy, OriginsOfFramesHaveNoOtherCharacters) {
+  EXPECT_EQ(parse_embed_origin("HTTPS://Wiki.Example:443/"), "https://wiki.example");
+  EXPECT_EQ(parse_embed_origin("http://127.0.0.1:8080"), "http://127.0.0.1:8080");
+  for (const char* text :
+       {"http://[::1]:8080", "https://a.example;script-src", "https://a.example,b",
+        "https://'self'", "https://*.example", "*", "null", ""})
+    EXPECT_FALSE(parse_embed_origin(text)) << text;
+}
+
 TEST(OriginPolicy, IdentifiesLoopbackAddresses) {
   for (const char* ip : {"127.0.0.1", "127.1.2.3", "::1"})
     EXPECT_TRUE(is_loopback_address(ip)) << ip;

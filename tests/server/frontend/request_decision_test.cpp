@@ -20,6 +20,7 @@ DecisionRules default_rules() {
   return {.hosts = {.bound_host = "127.0.0.1"},
           .requests = {
               .cors_origins = {"https://notes.example"},
+              .embed_origins = {},
               .body_rules = {
                   {.path = "/import", .type = "application/octet-stream", .max_bytes = 1u << 30},
                   {.path = "/import", .type = "application/x-ndjson", .max_bytes = 1u << 30},
@@ -27,11 +28,11 @@ DecisionRules default_rules() {
 }
 
 // "serve", "upgrade", "reply STATUS", or the status of the rejection.
-std::string decision_for(std::string_view text, Authenticator& authenticator) {
+std::string decision_for(std::string_view text, Authenticator& authenticator,
+                         const DecisionRules& rules = default_rules()) {
   const auto head = parse_request_head(text);
   if (!head) return std::to_string(status_of(head.error().reason));
-  const RequestDecision decision =
-      authorize(*head, default_rules(), authenticator, "peer", Clock::now());
+  const RequestDecision decision = authorize(*head, rules, authenticator, "peer", Clock::now());
   if (const auto* refusal = std::get_if<Rejection>(&decision)) {
     EXPECT_FALSE(refusal->why.empty());
     return std::to_string(status_of(refusal->reason));
@@ -235,6 +236,42 @@ TEST(RequestDecision, ForRequestHeads) {
 }
 
 // Without the key only health and the login can be requested.
+// With --embed-origins, a frame of another site gets the page, and nothing else.
+TEST(RequestDecision, OfFramesOfOtherSites) {
+  DecisionRules rules = default_rules();
+  rules.requests.embed_origins = {"https://wiki.example"};
+  Authenticator open("");
+  const auto sent = [](const char* mode, const char* dest, const char* site) {
+    return std::string("Sec-Fetch-Site: ") + site + "\r\nSec-Fetch-Mode: " + mode +
+           "\r\nSec-Fetch-Dest: " + dest + "\r\n";
+  };
+  const std::string frame = sent("navigate", "iframe", "cross-site");
+  const struct {
+    const char* what;
+    std::string text;
+    const char* decision;
+  } cases[] = {
+      {"the page", get_request("/", frame), "serve"},
+      {"the page by its name", get_request("/index.html", frame), "serve"},
+      {"of the same site", get_request("/", sent("navigate", "iframe", "same-site")), "serve"},
+      {"a route", get_request("/api/v1/sessions", frame), "403"},
+      {"a report", get_request("/api/v1/sessions/a/report", frame), "403"},
+      {"another spelling of the page", get_request("//", frame), "403"},
+      {"an object", get_request("/", sent("navigate", "object", "cross-site")), "403"},
+      {"a script", get_request("/", sent("no-cors", "script", "cross-site")), "403"},
+      {"a form in the frame",
+       "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n" + frame + "\r\n", "403"},
+      {"a script of the page around it",
+       get_request("/", "Origin: https://wiki.example\r\n" + sent("cors", "empty", "cross-site")),
+       "403"},
+  };
+  for (const auto& [what, text, decision] : cases)
+    EXPECT_EQ(decision_for(text, open, rules), decision) << what;
+  EXPECT_EQ(decision_for(get_request("/", frame), open), "403") << "without the option";
+  Authenticator locked("0123456789abcdef");
+  EXPECT_EQ(decision_for(get_request("/", frame), locked, rules), "401");
+}
+
 TEST(RequestDecision, WithoutKey) {
   const struct {
     std::string text;

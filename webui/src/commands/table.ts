@@ -27,6 +27,14 @@ export function commandsOf(store: Store, panels: readonly Panel[]): readonly Com
   ];
 }
 
+// Of a single panel in the frame of another page.
+export const embeddedCommands = (store: Store): readonly Command[] => [
+  backCommand(store),
+  ...moveCommands(store),
+  ...playCommands(store),
+  ...zoomCommands(store),
+];
+
 const serverCommands = (store: Store): readonly Command[] => [
   ...tourCommands(store),
   ...runCommands(store),
@@ -90,29 +98,53 @@ function windowCommands(store: Store): readonly Command[] {
         navigation.change({ full: full === null ? (shell.active.peek() ?? 'map') : null });
       },
     },
-    {
-      id: 'back',
-      title: 'Exit full screen, then clear the range, then the selection',
-      group,
-      keys: ['Escape'],
-      enabled: () => afterEscape(navigation.view.peek()) !== null,
-      run: () => {
-        const back = afterEscape(navigation.view.peek());
-        if (back) navigation.go(back);
-      },
-    },
+    backCommand(store),
     {
       id: 'link',
       title: 'Copy a link to this view',
       group,
       run: () => {
-        void copyText(new URL(navigation.link(), location.href).href).then((copied) => {
-          if (copied) store.toasts.done('Link copied.');
-          else store.toasts.error('The browser denied access to the clipboard.');
-        });
+        copy(store, addressOf(navigation.link()), 'Link');
+      },
+    },
+    {
+      id: 'embed',
+      title: 'Copy HTML that shows the panel in another page',
+      words: 'embed iframe frame wiki notebook',
+      group,
+      enabled: () => store.hasServer,
+      run: () => {
+        const link = addressOf(
+          navigation.link({ embed: shell.active.peek() ?? 'map', full: null }),
+        );
+        const source = link.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
+        copy(store, `<iframe src="${source}" width="900" height="500"></iframe>`, 'HTML');
       },
     },
   ];
+}
+
+const addressOf = (link: string): string => new URL(link, location.href).href;
+
+function copy({ toasts }: Store, text: string, what: string): void {
+  void copyText(text).then((copied) => {
+    if (copied) toasts.done(`${what} copied.`);
+    else toasts.error('The browser denied access to the clipboard.');
+  });
+}
+
+function backCommand({ navigation }: Store): Command {
+  return {
+    id: 'back',
+    title: 'Exit full screen, then clear the range, then the selection',
+    group: 'General',
+    keys: ['Escape'],
+    enabled: () => afterEscape(navigation.view.peek()) !== null,
+    run: () => {
+      const back = afterEscape(navigation.view.peek());
+      if (back) navigation.go(back);
+    },
+  };
 }
 
 function panelCommands(store: Store, panels: readonly Panel[]): readonly Command[] {

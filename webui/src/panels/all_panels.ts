@@ -27,6 +27,7 @@ export const PANELS: readonly Panel[] = [
   {
     id: 'sessions',
     server: true,
+    acts: true,
     title: 'Sessions',
     needs: 'nothing',
     about: 'Every run is recorded as a session; a click opens it again.',
@@ -60,6 +61,7 @@ export const PANELS: readonly Panel[] = [
   {
     id: 'budget',
     server: true,
+    acts: true,
     title: 'Memory budget',
     needs: 'nothing',
     about:
@@ -111,6 +113,7 @@ export const PANELS: readonly Panel[] = [
   {
     id: 'debug',
     server: true,
+    acts: true,
     title: 'Debugger',
     needs: 'nothing',
     about:

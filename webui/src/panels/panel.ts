@@ -19,6 +19,7 @@ interface Common {
   // What it shows and how to read it, in one sentence.
   readonly about: string;
   readonly server?: true; // asks for what no file holds: other sessions, models, any statement
+  readonly acts?: true; // runs, changes or deletes something: not shown in the frame of another page
   readonly live?: true; // shows the step in flight, also before any step has ended
   // Commands of the panel for the palette, the keyboard and the help.
   readonly commands?: (store: Store) => readonly Command[];

@@ -92,7 +92,7 @@ export function Dock({ store, panels, all }: Props) {
         aria-label={shown.title}
         data-panel={shown.id}
       >
-        <Body key={shown.id} store={store} panel={shown} />
+        <PanelBody key={shown.id} store={store} panel={shown} />
       </div>
     </section>
   );
@@ -210,7 +210,7 @@ function Tabs({ store, panels, shown }: { store: Store; panels: readonly Panel[]
   );
 }
 
-function Body({ store, panel }: { store: Store; panel: Panel }) {
+export function PanelBody({ store, panel }: { store: Store; panel: Panel }) {
   // An exception in one panel does not affect the others.
   const [fault, again] = useErrorBoundary() as [unknown, () => void];
   if (fault !== undefined) {

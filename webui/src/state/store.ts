@@ -209,6 +209,12 @@ export class Store implements LiveSink {
     return parseLayout(this.settings.current.value.layout, all) ?? parseLayout(known, all) ?? LAYOUTS.explore; // prettier-ignore
   });
 
+  // Whether the page can run, change or delete something: not without a server, and not in the frame of
+  // another page.
+  readonly canAct = computed(
+    (): boolean => this.hasServer && this.navigation.view.value.embed === null,
+  );
+
   setLayout(layout: Layout): void {
     if (!this.shell.narrow.peek()) this.settings.set({ layout: JSON.stringify(layout) });
   }

@@ -21,7 +21,7 @@ export function ChatPanel({ store }: PanelProps) {
     <div class="chat">
       <Transcript store={store} />
       <OpenRun store={store} />
-      {store.hasServer && <Composer store={store} />}
+      {store.canAct.value && <Composer store={store} />}
     </div>
   );
 }

@@ -51,17 +51,19 @@ export function RunStrip({ store, session }: { store: Store; session: OpenSessio
             {...(share === null ? {} : { value: share })}
             aria-label="Progress of the run"
           />
-          <button
-            type="button"
-            class="stop"
-            disabled={stopping}
-            title="Stop the run; the recorded part is kept (press X twice)"
-            onClick={() => {
-              void session.stop();
-            }}
-          >
-            {stopping ? 'Stopping…' : 'Stop'}
-          </button>
+          {store.canAct.value && (
+            <button
+              type="button"
+              class="stop"
+              disabled={stopping}
+              title="Stop the run; the recorded part is kept (press X twice)"
+              onClick={() => {
+                void session.stop();
+              }}
+            >
+              {stopping ? 'Stopping…' : 'Stop'}
+            </button>
+          )}
         </div>
       )}
     </section>

@@ -40,7 +40,7 @@ export function Altered({ store, session }: { store: Store; session: OpenSession
         ))}
         {changes.length > MAX_LISTED && <li class="dim">and {changes.length - MAX_LISTED} more</li>}
       </ul>
-      {store.has('compare') && !session.active.value && (
+      {store.has('compare') && store.canAct.value && !session.active.value && (
         <button
           type="button"
           class="small"

@@ -55,7 +55,9 @@ export class Navigation {
   go(next: View, how: HistoryMode = 'push'): void {
     const before = this.current.peek();
     if (next === before) return;
-    const push = how === 'push' || (how === 'coalesce' && !this.coalescing);
+    // In a frame, an entry would be one of the page around it.
+    const isOwn = next.embed === null;
+    const push = isOwn && (how === 'push' || (how === 'coalesce' && !this.coalescing));
     if (push) this.writePending(); // write pending changes to the entry that is left
     this.coalescing = how === 'coalesce' || (how === 'debounced' && this.coalescing);
     // What reacts to the view may replace the entry, which has to be the new one.
@@ -112,15 +114,15 @@ export class Navigation {
     if (this.browser.location.hash !== this.hash()) this.write(false);
   }
 
-  // The URL of the current view.
-  link(): string {
+  // The URL of the current view, with these changes.
+  link(change: Partial<View> = {}): string {
     const { pathname, search } = this.browser.location;
-    return `${pathname}${search}${this.hash()}`;
+    return `${pathname}${search}${this.hash(change)}`;
   }
 
-  private hash(): string {
+  private hash(change: Partial<View> = {}): string {
     const view = this.current.peek();
-    return toHash(view, this.outputName(view));
+    return toHash({ ...view, ...change }, this.outputName(view));
   }
 
   private read(): void {

@@ -1,7 +1,7 @@
 // The URL hash of a view:
 //
 //   #1&session=ID&with=ID&ph=g&step=12&l=5&sel=o:ffn_out-5&cmp=k:9&full=graph&tab=graph,steps
-//     &r=token:20:48,layer:3:7&speed=0.001&loop=1&q=op:mul_mat&o.table=-duration_ns&f.graph=ffn
+//     &embed=map&r=token:20:48,layer:3:7&speed=0.001&loop=1&q=op:mul_mat&o.table=-duration_ns&f.graph=ffn
 //     &w.graph=0:48&p.map=y:file,log
 //
 // The number is the version of the format. `f.`, `o.`, `w.` and `p.` are followed by the panel id
@@ -46,6 +46,7 @@ export function toHash(view: View, name: string | null = null): string {
   if (view.selection) put('sel', encodeSelection(view.selection, name));
   if (view.compared) put('cmp', encodeSelection(view.compared));
   if (view.full !== null) put('full', view.full);
+  if (view.embed !== null) put('embed', view.embed);
   if (view.tabs.length > 0) put('tab', view.tabs.join(','));
   if (view.range) put('r', rangeText(view.range));
   if (view.speed !== null) put('speed', String(view.speed));
@@ -117,6 +118,8 @@ function withPart(view: View, part: string, panels: KnownPanels): View | null {
       return value.length > MAX_FILTER_LENGTH ? null : { ...view, filter: value };
     case 'full':
       return panels.has(value) ? { ...view, full: value } : null;
+    case 'embed':
+      return panels.has(value) ? { ...view, embed: value } : null;
     case 'tab': {
       const ids = value.split(',');
       if (!ids.every((id) => panels.has(id))) return null;

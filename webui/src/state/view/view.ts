@@ -31,6 +31,7 @@ export interface View {
   readonly compared: Compared | null; // what the selection is compared with, if of the same kind
   readonly other: string | null; // the session that this one is compared with
   readonly full: string | null; // the full-screen panel
+  readonly embed: string | null; // the only panel, without the shell, for a frame of another page
   readonly tabs: readonly string[]; // panels selected in their docks; each other dock shows its first
   readonly filter: string; // of all views (filter.ts)
   readonly filters: Readonly<Record<string, string>>; // a panel's own search, by panel
@@ -51,6 +52,7 @@ export const emptyView: View = {
   compared: null,
   other: null,
   full: null,
+  embed: null,
   tabs: [],
   filter: '',
   filters: {},

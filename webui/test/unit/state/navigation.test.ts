@@ -46,6 +46,14 @@ describe('navigation', () => {
     expect(navigation.view.value.selection).toEqual({ kind: 'op', op: 7 });
   });
 
+  it('adds no entries in the frame of another page, whose history they would be', () => {
+    const { browser, navigation } = at('#1&session=ab&embed=map');
+    navigation.toStep(3);
+    navigation.change({ selection: { kind: 'op', op: 7 } });
+    expect(browser.entries).toEqual(['/#1&session=ab&step=3&sel=o:7&embed=map']);
+    expect(navigation.link({ embed: null })).toBe('/#1&session=ab&step=3&sel=o:7');
+  });
+
   it('pushes its entry before a reaction to the view replaces it', () => {
     const { browser, navigation } = at('#1&session=ab');
     const stop = effect(() => {
