@@ -38,6 +38,7 @@ function Texts({ store, session }: { store: Store; session: OpenSession }) {
         <div class="said said-model">
           <TokenText store={store} session={session} part="answer" />
         </div>
+        <Rejected session={session} />
       </>
     );
   }
@@ -56,9 +57,29 @@ function Texts({ store, session }: { store: Store; session: OpenSession }) {
           <div class="said said-model">
             <TokenText store={store} session={session} part="answer" sequence={sequence} />
           </div>
+          <Rejected session={session} sequence={sequence} />
         </article>
       ))}
     </>
+  );
+}
+
+// How many tokens of drafts the text shows that are not part of the answer.
+function Rejected({ session, sequence }: { session: OpenSession; sequence?: number }) {
+  const count = usePart(() => {
+    void session.feed.version.value;
+    return sequence === undefined
+      ? session.data.tokenTotals.rejected
+      : (session.sequences.value.get(sequence)?.rejected ?? 0);
+  });
+  if (count === 0) return null;
+  return (
+    <p
+      class="turn-foot"
+      title="A draft model proposed these tokens and the model rejected them: they are not part of the answer, and are not copied with it"
+    >
+      {plural(count, 'rejected draft token')}, struck through
+    </p>
   );
 }
 
@@ -78,7 +99,7 @@ function TokensError({ session }: { session: OpenSession }) {
 // The button that continues a recorded conversation; needs a model that can chat.
 function ContinueButton({ store, session }: { store: Store; session: Session }) {
   const model = store.models.current.value;
-  if (model?.state !== 'loaded' || model.can_chat !== true) return null;
+  if (!store.canAct.value || model?.state !== 'loaded' || model.can_chat !== true) return null;
   if (session.state === 'running') return null;
   const conversation = (): ReturnType<typeof conversationOf> => {
     const data = store.open.peek()?.data;

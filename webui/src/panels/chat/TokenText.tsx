@@ -12,7 +12,7 @@ import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';
 import { usePart } from '../../ui/hooks';
 import { COST_MARKS, costLevels, costScale } from './token_cost';
-import { TokenFlow } from './token_flow';
+import { TokenFlow, textToCopy } from './token_flow';
 import { hasSurprise, SURPRISE_BITS, surpriseLevels } from './token_surprise';
 
 interface Props {
@@ -273,7 +273,7 @@ function listen(box: HTMLElement, flow: TokenFlow, store: Store, session: OpenSe
     if (token !== null) store.selectToken(session, token);
   };
   const copy = (event: ClipboardEvent): void => {
-    const text = flow.selectedText();
+    const text = event.defaultPrevented ? null : textToCopy();
     if (text === null) return;
     event.clipboardData?.setData('text/plain', text);
     event.preventDefault();
@@ -283,7 +283,7 @@ function listen(box: HTMLElement, flow: TokenFlow, store: Store, session: OpenSe
   box.addEventListener('pointermove', over);
   box.addEventListener('pointerleave', leave);
   box.addEventListener('click', click);
-  box.addEventListener('copy', copy);
+  document.addEventListener('copy', copy);
   return () => {
     cancelAnimationFrame(frame);
     box.removeEventListener('pointerdown', press);
@@ -291,7 +291,7 @@ function listen(box: HTMLElement, flow: TokenFlow, store: Store, session: OpenSe
     box.removeEventListener('pointermove', over);
     box.removeEventListener('pointerleave', leave);
     box.removeEventListener('click', click);
-    box.removeEventListener('copy', copy);
+    document.removeEventListener('copy', copy);
   };
 }
 

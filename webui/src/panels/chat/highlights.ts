@@ -2,7 +2,11 @@
 // texts share the page's highlights: each adds and removes its own ranges.
 
 export type Mark =
-  'token-selected' | 'token-hovered' | 'token-reused' | `token-cost-${1 | 2 | 3 | 4 | 5}`;
+  | 'token-selected'
+  | 'token-hovered'
+  | 'token-reused'
+  | 'token-rejected'
+  | `token-cost-${1 | 2 | 3 | 4 | 5}`;
 
 const PRIORITIES: Partial<Record<Mark, number>> = { 'token-selected': 2, 'token-hovered': 3 };
 

@@ -1,11 +1,12 @@
-// Displays the tokens of the prompt or the answer as plain text in few elements, without those of
-// drafts that were not accepted: chunks of about 2,000 characters, each a block with one text node. Appending lays out the last chunk only. A
-// chunk ends at a newline, or where a displayed line ends, so that the text looks like one flow;
-// after a change of width the latter are divided again. Marks are highlights, and the token at a
-// point is found from the character there, so a token needs no element.
+// Displays the tokens of the prompt or the answer as plain text in few elements: chunks of about 2,000
+// characters, each a block with one text node. Appending lays out the last chunk only. A chunk ends at
+// a newline, or where a displayed line ends, so that the text looks like one flow; after a change of
+// width the latter are divided again. Marks are highlights, and the token at a point is found from the
+// character there, so a token needs no element. Tokens of rejected drafts are struck through, and are
+// no part of a copied text.
 import type { TraceData } from '../../state/session/trace_data';
 import type { Token } from '../../net/types';
-import { inAnswer } from '../../state/session/token_origin';
+import { inAnswer, isRejected } from '../../state/session/token_origin';
 import { mark, type Mark } from './highlights';
 import { COST_MARKS } from './token_cost';
 import { CHUNK, TokenOffsets, cutsOf, lastAtOrBefore } from './token_text';
@@ -18,6 +19,27 @@ interface Chunk {
 }
 
 const REFLOW_MS = 150;
+
+// A selection may cover several texts.
+const onPage = new Set<TokenFlow>();
+
+// The text to copy instead of what the browser would take from the document; null: that is right.
+export function textToCopy(): string | null {
+  const selection = getSelection();
+  if (!selection || selection.isCollapsed) return null;
+  const all = [...onPage];
+  const inside = all.map((flow) => flow.selectedText()).find((text) => text !== null);
+  if (inside !== undefined) return inside;
+  const parts = all.filter((flow) => flow.hasRejectedIn(selection));
+  if (parts.length === 0) return null;
+  const { anchorNode, anchorOffset, focusNode, focusOffset } = selection;
+  const undo = parts.map((flow) => flow.cutRejected());
+  const text = selection.toString();
+  for (const one of undo) one();
+  if (anchorNode && focusNode)
+    selection.setBaseAndExtent(anchorNode, anchorOffset, focusNode, focusOffset);
+  return text;
+}
 
 export class TokenFlow {
   private readonly host: HTMLElement;
@@ -35,6 +57,8 @@ export class TokenFlow {
   private hovered: number | null = null;
   private levels: Uint8Array | null = null; // by token: its cost
   private reusedUntil = 0; // reused tokens are the first ones of the prompt
+  // Of rejected drafts, ascending: the first and the last of each run of consecutive tokens.
+  private rejected: [first: number, last: number][] = [];
   private readonly size: ResizeObserver;
   private width = 0;
   private timer: ReturnType<typeof setTimeout> | null = null;
@@ -51,9 +75,11 @@ export class TokenFlow {
       if (width > 0) this.timer = setTimeout(() => { this.reflow(); }, REFLOW_MS); // prettier-ignore
     });
     this.size.observe(host);
+    onPage.add(this);
   }
 
   destroy(): void {
+    onPage.delete(this);
     this.size.disconnect();
     if (this.timer !== null) clearTimeout(this.timer);
     for (const name of this.marks.keys()) this.show(name, []);
@@ -75,6 +101,7 @@ export class TokenFlow {
     }
     let added = '';
     let reused = false;
+    let rejected = false;
     // Later tokens are announced, but have not arrived.
     for (; this.next <= part.newest; this.next += 1) {
       const token = data.tokens[this.next];
@@ -83,17 +110,32 @@ export class TokenFlow {
       this.offsets.append(token.index, text);
       added += text;
       reused ||= token.reused;
+      if (isRejected(token)) {
+        rejected = true;
+        this.addRejected(token.index);
+      }
     }
     this.append(added + tail.slice(this.tail.length));
     this.tail = tail;
     if (reused) this.markReused(data.tokens);
+    if (rejected) this.markRejected();
     this.mark();
-    this.host.dataset.tokens = String(this.offsets.count);
+    this.host.dataset.tokens = String(this.offsets.count - this.rejectedCount());
+  }
+
+  private addRejected(token: number): void {
+    const last = this.rejected.at(-1);
+    if (last?.[1] === token - 1) last[1] = token;
+    else this.rejected.push([token, token]);
+  }
+
+  private rejectedCount(): number {
+    return this.rejected.reduce((sum, [first, last]) => sum + last - first + 1, 0);
   }
 
   private has(token: Token): boolean {
     if (this.sequence !== null && token.sequence !== this.sequence) return false;
-    return this.generated ? inAnswer(token) : !token.generated;
+    return this.generated ? inAnswer(token) || isRejected(token) : !token.generated;
   }
 
   select(first: number, count: number): void {
@@ -157,8 +199,8 @@ export class TokenFlow {
     return null;
   }
 
-  // The text of the document's selection without the line breaks between chunks; null if the
-  // selection is empty or not inside this text.
+  // The text of the document's selection without the line breaks between chunks and without rejected
+  // drafts; null if the selection is empty or not inside this text.
   selectedText(): string | null {
     const selection = getSelection();
     if (!selection || selection.isCollapsed || selection.rangeCount === 0) return null;
@@ -166,7 +208,41 @@ export class TokenFlow {
     const from = this.offsetOf(startContainer, startOffset);
     const to = this.offsetOf(endContainer, endOffset);
     if (from === null || to === null) return null;
-    return (this.replaced ?? this.offsets.text + this.tail).slice(from, to);
+    return this.replaced === null ? this.keptText(from, to) : this.replaced.slice(from, to);
+  }
+
+  // The text between two offsets without rejected drafts.
+  private keptText(from: number, to: number): string {
+    const all = this.offsets.text + this.tail;
+    let text = '';
+    let at = from;
+    for (const [first, last] of this.rejected) {
+      const range = this.offsets.rangeOf(first, last);
+      if (!range || range[1] <= at || range[0] >= to) continue;
+      text += all.slice(at, range[0]);
+      at = range[1];
+    }
+    return text + all.slice(at, Math.max(at, to));
+  }
+
+  // Whether a selection that goes beyond this text contains rejected drafts of it.
+  hasRejectedIn(selection: Selection): boolean {
+    return this.rejected.length > 0 && selection.containsNode(this.host, true);
+  }
+
+  // Takes the rejected drafts out of the document. Returns a function that puts them back.
+  cutRejected(): () => void {
+    const whole = this.chunks.map(({ node }) => node.data);
+    // From the end: the offsets before a part stay valid, and those of a selection move with it.
+    for (const { startContainer, startOffset, endOffset } of this.rejectedRanges().reverse()) {
+      if (startContainer instanceof Text)
+        startContainer.deleteData(startOffset, endOffset - startOffset);
+    }
+    return () => {
+      this.chunks.forEach(({ node }, i) => {
+        node.data = whole[i] ?? '';
+      });
+    };
   }
 
   private offsetOf(container: globalThis.Node, offset: number): number | null {
@@ -180,6 +256,8 @@ export class TokenFlow {
     this.chunks = [];
     this.host.replaceChildren();
     this.offsets = new TokenOffsets();
+    this.rejected = [];
+    this.show('token-rejected', []);
     this.next = 0;
     this.tail = '';
   }
@@ -243,7 +321,16 @@ export class TokenFlow {
     this.show('token-hovered', hovered === null ? [] : this.rangesOf(hovered, hovered));
     if (!moved) return;
     this.show('token-reused', this.rangesOf(0, this.reusedUntil - 1));
+    this.markRejected();
     if (this.levels) this.showTint();
+  }
+
+  private markRejected(): void {
+    this.show('token-rejected', this.rejectedRanges());
+  }
+
+  private rejectedRanges(): StaticRange[] {
+    return this.rejected.flatMap(([first, last]) => this.rangesOf(first, last));
   }
 
   private markReused(tokens: readonly (Token | undefined)[]): void {

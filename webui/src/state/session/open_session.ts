@@ -23,7 +23,8 @@ export interface SessionContext {
 
 export interface SequenceCounts {
   readonly prompt: number; // tokens
-  readonly generated: number;
+  readonly generated: number; // in the answer
+  readonly rejected: number; // of drafts
 }
 
 // What arrived of the session. All views take their counts from here.

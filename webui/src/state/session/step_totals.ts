@@ -2,6 +2,7 @@
 // the whole session again when it grows.
 import type { Phase, StepSummary, Token } from '../../net/types';
 import type { PhaseFilter } from '../view/view';
+import { inAnswer, isRejected } from './token_origin';
 
 export class StepTotals {
   steps = 0;
@@ -71,20 +72,27 @@ const hasValues = ({ ns, bytes }: StepSummary['layers']): boolean =>
 
 export class TokenTotals {
   prompt = 0;
-  generated = 0;
+  generated = 0; // in the answer
+  rejected = 0; // of drafts
   reused = 0;
   withText = 0;
   // By request, in their order, of a session that tells them apart.
-  readonly sequences = new Map<number, { prompt: number; generated: number }>();
+  readonly sequences = new Map<number, { prompt: number; generated: number; rejected: number }>();
 
   count(token: Token, by: 1 | -1): void {
+    const part = !token.generated
+      ? 'prompt'
+      : inAnswer(token)
+        ? 'generated'
+        : isRejected(token)
+          ? 'rejected'
+          : null;
+    if (part !== null) this[part] += by;
     if (token.sequence !== null) {
-      const of = this.sequences.get(token.sequence) ?? { prompt: 0, generated: 0 };
-      of[token.generated ? 'generated' : 'prompt'] += by;
+      const of = this.sequences.get(token.sequence) ?? { prompt: 0, generated: 0, rejected: 0 };
+      if (part !== null) of[part] += by;
       this.sequences.set(token.sequence, of);
     }
-    if (token.generated) this.generated += by;
-    else this.prompt += by;
     if (token.reused) this.reused += by;
     if (token.text !== '') this.withText += by;
   }

@@ -5,6 +5,9 @@ import type { Token } from '../../net/types';
 export const inAnswer = ({ generated, draft }: Token): boolean =>
   generated && (draft === null || draft === 'accepted');
 
+// A draft that the model would not have written: shown struck through, and no part of the answer.
+export const isRejected = ({ draft }: Token): boolean => draft === 'rejected';
+
 // "prompt", "generated", and what became of a draft.
 export function originOf({ generated, reused, draft }: Token): string {
   if (reused) return 'prompt, reused from the KV cache';

@@ -124,9 +124,10 @@ describe('drafts and requests', () => {
     for (const one of tokens) data.addToken(one);
     data.addToken(answer(5, 1, 'accepted'));
     expect([...data.tokenTotals.sequences]).toEqual([
-      [1, { prompt: 1, generated: 4 }],
-      [2, { prompt: 1, generated: 1 }],
+      [1, { prompt: 1, generated: 3, rejected: 1 }],
+      [2, { prompt: 1, generated: 1, rejected: 0 }],
     ]);
+    expect(data.tokenTotals).toMatchObject({ prompt: 2, generated: 4, rejected: 1 });
     expect(data.answer.rewrites).toBeGreaterThan(0);
     expect(data.tokens[5]?.draft).toBe('accepted');
   });
