@@ -82,20 +82,13 @@ DataUsage Retention::room() const {
 std::optional<Problem> Retention::check_session_space() {
   const std::scoped_lock lock(sweep_mutex_);
   const std::uint64_t growth = expected_growth();
-  bool removed = enforce_quota(growth);
-  if (options_.keep_bytes) {
-    std::uint64_t held = room().data_bytes;
-    // Uploads and recordings have grown since, by more than was freed.
-    for (; held > *options_.keep_bytes && removed; held = room().data_bytes)
-      removed = enforce_quota(growth);
-    if (held > *options_.keep_bytes) {
-      return Problem{
-          ErrorCode::QuotaReached,
-          std::format("The sessions use {} of the allowed {}, and none of them can be removed "
-                      "automatically: {}. Delete sessions, wait until the running ones have ended, "
-                      "or start the server with a larger --keep-bytes.",
-                      size_text(held), size_text(*options_.keep_bytes), what_remains())};
-    }
+  if (const auto held = enforce_quota(growth)) {
+    return Problem{
+        ErrorCode::QuotaReached,
+        std::format("The sessions use {} of the allowed {}, and none of them can be removed "
+                    "automatically: {}. Delete sessions, wait until the running ones have ended, "
+                    "or start the server with a larger --keep-bytes.",
+                    size_text(*held), size_text(*options_.keep_bytes), what_remains())};
   }
   if (auto full = claim_space(options_.disk_reserve == 0 ? 0 : growth)) return full;
   if (options_.disk_reserve != 0)
@@ -205,35 +198,34 @@ std::uint64_t Retention::expected_growth() const {
   return growth;
 }
 
-bool Retention::enforce_quota(std::uint64_t growth) {
-  if (!options_.keep_bytes) return false;
+std::optional<std::uint64_t> Retention::enforce_quota(std::uint64_t growth) {
+  if (!options_.keep_bytes) return std::nullopt;
   constexpr std::string_view kReason = "--keep-bytes exceeded";
   const std::uint64_t quota = *options_.keep_bytes;
   // A tenth below the quota: otherwise each new session would be over it again. However large the
   // next sessions may be, at most half of the quota is emptied for them.
-  const std::uint64_t goal = quota - std::max(quota / 10, std::min(growth, quota / 2));
+  const std::uint64_t wanted = std::min(growth, quota / 2);
+  const std::uint64_t goal = quota - std::max(quota / 10, wanted);
   // Running sessions grow meanwhile: sums again after each pass.
-  bool any = false;
-  for (bool removed = true; removed;) {
-    removed = false;
-    std::uint64_t held = room().data_bytes;
-    if (held <= quota && quota - held >= std::min(growth, quota / 2)) break;
+  for (;;) {
+    const std::uint64_t before = room().data_bytes;
+    if (before <= quota && quota - before >= wanted) return std::nullopt;
+    std::uint64_t held = before;
+    bool removed = false;
     for (const DeletedSession& deleted : sessions_.trash().all()) {
       if (held <= goal) break;
       if (!purge(deleted, kReason)) continue;
       held -= std::min(held, deleted.bytes);
       removed = true;
     }
-    if (held <= goal) continue;
     for (const SessionStore::Own& own : removable()) {
       if (held <= goal) break;
       if (!erase(own, kReason)) continue;
       held -= std::min(held, own.session->file_bytes);
       removed = true;
     }
-    any |= removed;
+    if (!removed) return before > quota ? std::optional(before) : std::nullopt;
   }
-  return any;
 }
 
 // What holds the quota after everything that can be removed was removed.

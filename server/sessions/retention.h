@@ -101,8 +101,9 @@ class Retention {
   // What the running sessions and a new one may still write, by the sessions that ended last.
   std::uint64_t expected_growth() const;
   // If the sessions and `growth` exceed the quota, removes sessions until there is some room again.
-  // Returns whether any was removed.
-  bool enforce_quota(std::uint64_t growth);
+  // Returns what they hold if it is more than the quota, and none of them could be removed. Decided
+  // by one sum: what grows after it is the concern of the next call.
+  std::optional<std::uint64_t> enforce_quota(std::uint64_t growth);
   std::string what_remains() const;
   // Adds `bytes` to the claims if there is room for them.
   bool try_claim(std::uint64_t bytes);

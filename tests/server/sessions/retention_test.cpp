@@ -22,8 +22,10 @@ using KeptIds = std::vector<std::string>;
 struct RetentionFolder {
   static constexpr std::int64_t kNow = 1'800'000'000'000'000'000;
 
-  void add(const std::string& id, std::chrono::hours age) {
-    const SmallSession session({small_step(0)});
+  void add(const std::string& id, std::chrono::hours age, std::uint32_t steps = 1) {
+    std::vector<Step> all;
+    for (std::uint32_t i = 0; i < steps; ++i) all.push_back(small_step(i));
+    const SmallSession session(all);
     const fs::path file = folder.path() / (id + ".ttrace");
     fs::copy_file(session.path, file);
     ASSERT_TRUE(rename_session(file, id).has_value());
@@ -124,7 +126,7 @@ TEST(Retention, QuotaRemovesMoreThanIsOverIt) {
 // What a recording that has just begun will need is room that no new session gets.
 TEST(Retention, QuotaLeavesRoomForRunningSessions) {
   RetentionFolder folder;
-  for (int i = 0; i < 20; ++i) folder.add(std::format("s{:02}", i), hours(40 - i));
+  for (int i = 0; i < 20; ++i) folder.add(std::format("s{:02}", i), hours(40 - i), 400);
   auto running =
       SessionWriter::create(folder.folder / "running.ttrace", SmallSession::small_info());
   ASSERT_TRUE(running.has_value());
