@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/server/support/http_client.h"
 #include "tests/server/support/recorded_sessions.h"
 
 namespace tt::test {
@@ -44,7 +45,7 @@ class DamagedSessions : public ::testing::Test {
   fs::path file(const std::string& id) const { return server.folder.path() / (id + ".ttrace"); }
 
   RawResult get(const std::string& id, const std::string& path) {
-    const auto result = server.client().Get("/api/v1/sessions/" + id + path);
+    const auto result = get_when_computed(server.client(), "/api/v1/sessions/" + id + path);
     if (!result) return {};
     return {result->status, result->get_header_value("X-Whole-Steps"), result->body};
   }

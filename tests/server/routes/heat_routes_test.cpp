@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tests/server/support/http_client.h"
 #include "tests/server/support/test_server.h"
 #include "tests/support/sessions/small_session.h"
 
@@ -69,10 +70,11 @@ TEST(HeatRoutes, HeatMapDescribesItsAxes) {
   EXPECT_EQ(server.ask("hot?hot_percent=60&cold_percent=40").status, 200);
   EXPECT_EQ(server.ask("heatmap?width=4096&height=2048").status, 200);
   EXPECT_EQ(server.ask("heatmap?width=4096&height=2049").status, 400);
-  EXPECT_EQ(server.client()
-                .Get("/api/v1/sessions/small/heatmap?width=4096&height=4096&format=columns")
-                ->status,
-            200);
+  EXPECT_EQ(
+      get_when_computed(server.client(),
+                        "/api/v1/sessions/small/heatmap?width=4096&height=4096&format=columns")
+          ->status,
+      200);
   EXPECT_EQ(server.get("/api/v1/sessions/none/heatmap").status, 404);
 }
 
@@ -189,7 +191,7 @@ TEST(HeatRoutes, ComparesTokensStepsAndLayers) {
 TEST(HeatRoutes, MatchingEtagReturns304) {
   HeatServer server;
   auto client = server.client();
-  const auto first = client.Get("/api/v1/sessions/small/heatmap");
+  const auto first = get_when_computed(server.client(), "/api/v1/sessions/small/heatmap");
   ASSERT_TRUE(first);
   const auto again = client.Get("/api/v1/sessions/small/heatmap",
                                 {{"If-None-Match", first->get_header_value("ETag")}});
