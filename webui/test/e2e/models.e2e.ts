@@ -37,7 +37,7 @@ describe('a chat template that no conversation passes', () => {
     const { models } = await fixture.rest<{ models: { warning: string }[] }>('models');
     const warning = models[0]?.warning ?? '';
     expect(warning).toMatch(/no_such_thing.*line 2/);
-    await page.getByRole('contentinfo').getByText(warning).waitFor();
+    await page.getByRole('contentinfo').getByText(warning).first().waitFor();
     await page.locator('.model-button').click();
     await page.getByRole('dialog', { name: 'Models' }).getByText(warning).waitFor();
   });
@@ -55,7 +55,7 @@ describe('options without effect', () => {
     for (const text of [offload, context]) await dialog.getByText(text).waitFor();
     await page.keyboard.press('Escape');
     for (const text of [offload, context])
-      await page.getByRole('contentinfo').getByText(text).waitFor();
+      await page.getByRole('contentinfo').getByText(text).first().waitFor();
     const session = await fixture.recorded(4);
     const { facts } = await fixture.rest<{ facts: Record<string, string> }>(`sessions/${session}`);
     await fixture.inspector.getByText('All facts').click();
