@@ -144,9 +144,9 @@ TEST(MoeCommand, GainOfPinningIsInPercentagePoints) {
 void record_routing(const test::TempFolder& folder, const char* shape, int tokens = 30) {
   ASSERT_EQ(run_tt(folder, std::format("model {} --layers 3 -q -o m.gguf", shape)).code, 0);
   const Result recorded = run_tt(
-      folder,
-      std::format("record -m m.gguf -p 'Once upon a time' -n {} -t 1 --ignore-eos -o a.ttrace",
-                  tokens));
+      folder, std::format("record -m m.gguf -p 'Once upon a time' -n {} -t 1 -s 7 --ignore-eos "
+                          "-o a.ttrace",
+                          tokens));
   ASSERT_EQ(recorded.code, 0) << recorded.err;
   const Result routing =
       run_tt(folder,
