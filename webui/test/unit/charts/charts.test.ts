@@ -29,7 +29,7 @@ describe('the ticks of an axis', () => {
       ticks(mib * 1024 * 1024, unit, wanted).map((value) => formatValue(unit, value));
     expect(texts(3, 'bytes', 3)).toEqual(['0 B', '1 MiB', '2 MiB', '3 MiB']);
     expect(texts(1000, 'bytes', 5)).toEqual(['0 B', '256 MiB', '512 MiB', '768 MiB', '1 GiB']);
-    expect(texts(1800, 'bytes/s', 4)).toEqual(['0 B/s', '512 MiB/s', '1 GiB/s', '1.5 GiB/s', '2 GiB/s']); // prettier-ignore
+    expect(texts(1800, 'bytes/s', 4)).toEqual(['0 B/s', '512 MiB/s', '1 GiB/s', '1.50 GiB/s', '2 GiB/s']); // prettier-ignore
     expect(ticks(2, 'bytes', 8)).toEqual([0, 1, 2]);
   });
 
