@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/common/median.h"
 #include "analysis/common/no_such_part.h"
 #include "analysis/common/session_layers.h"
 #include "analysis/experts/router_choices.h"
@@ -198,10 +199,8 @@ std::expected<void, TraceError> check_margin_query(const SessionReader& reader,
 
 std::optional<double> median_margin(std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::ranges::max_element(values.begin(), middle)) / 2;
+  std::ranges::sort(values);
+  return median_of_sorted(values);
 }
 
 struct MarginSums {

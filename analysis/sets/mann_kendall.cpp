@@ -6,6 +6,8 @@
 #include <numbers>
 #include <vector>
 
+#include "analysis/common/median.h"
+
 namespace tt {
 
 namespace {
@@ -91,11 +93,6 @@ std::optional<std::int64_t> significant_rises(std::size_t points) {
   for (std::int64_t rises = pairs; rises > 0 && exact_trend_p(counts, rises) <= kLevel; rises -= 2)
     least = rises;
   return least;
-}
-
-double median_of_sorted(std::span<const double> sorted) {
-  const std::size_t n = sorted.size();
-  return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
 }  // namespace

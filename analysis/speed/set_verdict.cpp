@@ -7,6 +7,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "analysis/common/median.h"
+
 namespace tt {
 
 namespace {
@@ -70,7 +72,7 @@ SampleMedian median_of(std::vector<double> samples) {
   if (samples.empty()) return result;
   std::ranges::sort(samples);
   const std::size_t n = samples.size();
-  result.median = (samples[(n - 1) / 2] + samples[n / 2]) / 2;
+  result.median = median_of_sorted(samples);
   // The k-th least and the k-th greatest sample enclose the median unless fewer than k samples are
   // on one side of it: twice the probability of fewer than k heads of n coins.
   double probability = std::pow(0.5, static_cast<double>(n)), outside = 0;
