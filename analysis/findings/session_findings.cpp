@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/aggregate/axis_rows.h"
+#include "analysis/common/verdict_counts.h"
 #include "analysis/tables/session_overview.h"
 #include "tracer/text/join.h"
 
@@ -43,9 +44,7 @@ FindingBasis all_steps(const SessionFigures& f) {
 bool is_held_up(const SessionFigures& f) {
   return f.conditions.verdict == Verdict::Contended || f.conditions.verdict == Verdict::Throttled;
 }
-bool is_disturbed(const SessionFigures& f) {
-  return f.conditions.verdict && *f.conditions.verdict != Verdict::Clean;
-}
+bool is_disturbed(const SessionFigures& f) { return is_disturbed(f.conditions.verdict); }
 bool is_scarce(const SessionFigures& f) { return f.available && *f.available < f.mapped_distinct; }
 
 // The memory budget that keeps a part of the weights on the disk; nullopt: none does. 0: its size

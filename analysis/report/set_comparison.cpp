@@ -12,6 +12,7 @@
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/step_times.h"
 #include "analysis/common/format_units.h"
+#include "analysis/common/verdict_counts.h"
 #include "analysis/fields/fields.h"
 #include "analysis/report/comparison.h"
 #include "analysis/tables/session_conditions.h"
@@ -132,7 +133,7 @@ std::expected<SetMember, TraceError> set_member(const SessionIndex& index,
   if (!speed) return std::unexpected(speed.error());
   const auto conditions = session_conditions(reader, index.leave_out(), keep_going);
   if (!conditions) return std::unexpected(conditions.error());
-  const bool disturbed = conditions->verdict.value_or(Verdict::Clean) != Verdict::Clean;
+  const bool disturbed = is_disturbed(conditions->verdict);
   add("tokens per second", FigureUnit::TokensPerSecond, speed->per_second(), disturbed);
   add("prompt tokens per second", FigureUnit::TokensPerSecond, speed->prompt_per_second(),
       disturbed);
@@ -145,7 +146,7 @@ std::expected<SetMember, TraceError> set_member(const SessionIndex& index,
     const TimedSteps timed = timed_steps_of(index, phase);
     member.disturbed_steps += timed.disturbed;
     add(std::format("evaluation of a {}", token), FigureUnit::Duration, token_ns(index, timed),
-        timed.uses_disturbed && timed.verdict.value_or(Verdict::Clean) != Verdict::Clean);
+        timed.uses_disturbed && is_disturbed(timed.verdict));
   }
   for (const auto& [phase, token, sums] : kTokenPhases)
     add(std::format("bytes read per {}", token), FigureUnit::Size, bytes_per_token(index, phase));

@@ -109,8 +109,8 @@ int run(const TrendOptions& options) {
   const std::size_t count = files->paths.size();
   if (count > kMaxTrendSessions)
     return progress.failed(
-        std::format("these are {} sessions, and a trend is told from at most {}. Name fewer.",
-                    count, kMaxTrendSessions));
+        std::format("these are {} sessions; a trend can have at most {}. Name fewer.", count,
+                    kMaxTrendSessions));
   const auto members = read_sessions(*files, LeaveOut::Nothing, progress, trend_member);
   if (!members) return progress.failed(members.error());
   const SetTrend found = trend_over(*members, options.query);
