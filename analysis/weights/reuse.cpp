@@ -129,16 +129,15 @@ std::expected<LruReuse, TraceError> lru_reuse(const ReadSequence& sequence,
   return out;
 }
 
-std::expected<std::vector<CachePoint>, TraceError> belady_curve(const ReadSequence& sequence,
-                                                                const ReadBlocks& blocks,
-                                                                std::span<const Bytes> capacities,
-                                                                const ContinueCheck& keep_going) {
-  const std::vector<Bytes> sorted = ascending(capacities);
+// `capacities` are ascending.
+std::expected<std::vector<CachePoint>, TraceError> optimal_caches(const ReadSequence& sequence,
+                                                                  const ReadBlocks& blocks,
+                                                                  std::span<const Bytes> capacities,
+                                                                  const ContinueCheck& keep_going) {
   std::vector<CachePoint> points;
-  while (points.size() < sorted.size()) {
-    const auto some = std::span(sorted)
-                          .subspan(points.size())
-                          .first(std::min(sorted.size() - points.size(), OptimalCaches::kMax));
+  while (points.size() < capacities.size()) {
+    const auto some = capacities.subspan(points.size())
+                          .first(std::min(capacities.size() - points.size(), OptimalCaches::kMax));
     OptimalCaches caches(blocks, some);
     const auto read =
         blocks.for_each(sequence, keep_going, [&](std::uint32_t block) { caches.read(block); });
@@ -148,7 +147,29 @@ std::expected<std::vector<CachePoint>, TraceError> belady_curve(const ReadSequen
       points.push_back(
           {.capacity = some[i], .reads = saved[i].reads, .bytes = Bytes{saved[i].bytes}});
   }
-  return points_at(capacities, points);
+  return points;
+}
+
+std::expected<std::vector<CachePoint>, TraceError> belady_curve(const ReadSequence& sequence,
+                                                                const ReadBlocks& blocks,
+                                                                std::span<const Bytes> capacities,
+                                                                const ContinueCheck& keep_going) {
+  // The time is that of the capacities, which do not depend on each other: every other one has a
+  // thread of its own.
+  std::array<std::vector<Bytes>, 2> parts;
+  const std::vector<Bytes> sorted = ascending(capacities);
+  for (std::size_t i = 0; i < sorted.size(); ++i) parts[i % 2].push_back(sorted[i]);
+  std::atomic<bool> stopped = false;
+  auto beside = std::async(
+      [&] { return optimal_caches(sequence, blocks, parts[1], [&] { return !stopped; }); });
+  auto points = optimal_caches(sequence, blocks, parts[0], keep_going);
+  stopped = !points;
+  const auto others = beside.get();
+  if (!points) return std::unexpected(points.error());
+  if (!others) return std::unexpected(others.error());
+  points->append_range(*others);
+  std::ranges::sort(*points, {}, &CachePoint::capacity);
+  return points_at(capacities, *points);
 }
 
 }  // namespace
