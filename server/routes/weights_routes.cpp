@@ -99,7 +99,7 @@ class WeightsRoutes {
   void picture(const Request& request, Response& response) const {
     ParameterReader read;
     const CellOf of =
-        read.take(enum_parameter(request, "value", CellOf::MaxAbs)).value_or(CellOf::Mean);
+        read.take(enum_parameter(request, "value", CellOf::Minimum)).value_or(CellOf::Mean);
     const Bounds x = read.take(bounds_parameters(request, "x_from", "x_to", kMaxJsonInteger));
     const Bounds y = read.take(bounds_parameters(request, "y_from", "y_to", kMaxJsonInteger));
     const auto width = read.take(pixels_parameter(request, "width", kDefaultPictureWidth));
@@ -115,6 +115,8 @@ class WeightsRoutes {
     of_tensor(
         request, response, read,
         [=](const GgufTensor& tensor) -> OrProblem<RowRange> {
+          if (const std::string why = no_picture_reason(tensor, of); !why.empty())
+            return std::unexpected(not_shown(tensor, why));
           const auto [columns_axis, rows_axis] = axes_of(tensor);
           if (!columns_axis || !rows_axis) return std::unexpected(outside(tensor));
           return RowRange{.first = rows_axis->from, .count = rows_axis->to - rows_axis->from};
@@ -281,8 +283,7 @@ class WeightsRoutes {
     const GgufTensor* const tensor = index->find(name);
     if (tensor == nullptr) return respond(response, no_such_tensor(*index, name));
     if (const std::string why = undecodable_reason(*tensor); !why.empty())
-      return respond(response,
-                     Problem{ErrorCode::BadRequest, std::format("{}: {}.", tensor->name, why)});
+      return respond(response, not_shown(*tensor, why));
     const OrProblem<RowRange> rows = rows_of(*tensor);
     if (!rows) return respond(response, rows.error());
     const std::uint64_t all = std::max<std::uint64_t>(row_count(*tensor), 1);
@@ -299,6 +300,9 @@ class WeightsRoutes {
     const auto names = index.tensors() | std::views::transform(&GgufTensor::name);
     return {ErrorCode::NotFound,
             std::format("The model has no tensor \"{}\"{}.", name, did_you_mean(name, names))};
+  }
+  static Problem not_shown(const GgufTensor& tensor, const std::string& why) {
+    return {ErrorCode::BadRequest, std::format("{}: {}.", tensor.name, why)};
   }
   static Problem outside(const GgufTensor& tensor) {
     return {ErrorCode::NotFound, std::format("{} has {} rows of {} values; the request is outside.",

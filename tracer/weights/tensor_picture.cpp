@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <format>
 #include <limits>
 
 #include "tracer/weights/block_parameters.h"
@@ -25,14 +26,14 @@ class CellRow {
       double sum = sums_[pixel];
       // NaN and infinity times 0 are NaN, which every later sum keeps.
       float faults = 0;
-      if (of_ == CellOf::Mean) {
+      if (of_ == CellOf::MaxAbs) {
         for (const float value : part) {
-          sum += static_cast<double>(value);
+          sum = std::max(sum, static_cast<double>(std::abs(value)));
           faults += value * 0;
         }
       } else {
         for (const float value : part) {
-          sum = std::max(sum, static_cast<double>(std::abs(value)));
+          sum += static_cast<double>(value);
           faults += value * 0;
         }
       }
@@ -44,8 +45,9 @@ class CellRow {
   // Appends the cells and begins the next row.
   void end(std::vector<float>& cells) {
     for (std::size_t pixel = 0; pixel < sums_.size(); ++pixel)
-      cells.push_back(static_cast<float>(
-          of_ == CellOf::Mean ? sums_[pixel] / static_cast<double>(counts_[pixel]) : sums_[pixel]));
+      cells.push_back(static_cast<float>(of_ == CellOf::MaxAbs
+                                             ? sums_[pixel]
+                                             : sums_[pixel] / static_cast<double>(counts_[pixel])));
     std::ranges::fill(sums_, 0);
     std::ranges::fill(counts_, 0);
   }
@@ -57,12 +59,53 @@ class CellRow {
   std::vector<std::uint64_t> counts_;
 };
 
+// The numbers of a row that the cells are made of: its values, or a parameter of their blocks for
+// each of them.
+class CellValues {
+ public:
+  CellValues(const GgufTensor& tensor, CellOf of)
+      : of_(of), layout_(shows_parameter(of) ? block_layout(tensor.type) : nullptr) {}
+
+  // Valid until the next call.
+  std::span<const float> row(const WeightRows& rows, std::uint64_t i) {
+    if (layout_ == nullptr) return rows.row(i);
+    values_.clear();
+    const auto bytes = rows.row_of_bytes(i);
+    for (std::size_t at = 0; at < bytes.size(); at += layout_->bytes) {
+      parameters_.scales.clear();
+      parameters_.minima.clear();
+      layout_->decode(bytes.subspan(at, layout_->bytes), parameters_);
+      for (const float one : of_ == CellOf::Scale ? parameters_.scales : parameters_.minima)
+        values_.insert(values_.end(), layout_->sub_values, one);
+    }
+    return values_;
+  }
+
+  static bool shows_parameter(CellOf of) { return of == CellOf::Scale || of == CellOf::Minimum; }
+
+ private:
+  const CellOf of_;
+  const BlockLayout* const layout_;
+  BlockParameters parameters_;
+  std::vector<float> values_;
+};
+
 std::uint64_t most_in_a_pixel(const PictureAxis& axis) {
   const std::uint64_t positions = axis.to - axis.from;
   return (positions + axis.pixels - 1) / axis.pixels;
 }
 
 }  // namespace
+
+std::string no_picture_reason(const GgufTensor& tensor, CellOf of) {
+  if (std::string why = undecodable_reason(tensor); !why.empty()) return why;
+  if (!CellValues::shows_parameter(of)) return {};
+  const BlockLayout* const layout = block_layout(tensor.type);
+  if (layout == nullptr) return std::format("the type {} has no blocks", tensor.type);
+  if (of == CellOf::Minimum && !layout->has_minima)
+    return std::format("the blocks of type {} have no minima", tensor.type);
+  return {};
+}
 
 std::optional<PictureAxis> picture_axis(std::uint64_t size, std::uint64_t from, std::uint64_t to,
                                         std::uint32_t pixels) {
@@ -80,15 +123,18 @@ std::expected<TensorPicture, std::string> tensor_picture(WeightReader& reader,
                                                          const PictureAxis& x, const PictureAxis& y,
                                                          CellOf of,
                                                          const std::function<bool()>& keep_going) {
+  if (std::string why = no_picture_reason(tensor, of); !why.empty())
+    return std::unexpected(std::move(why));
   TensorPicture picture{.of = of, .x = x, .y = y, .cells = {}};
   picture.cells.reserve(std::size_t{x.pixels} * y.pixels);
+  CellValues values(tensor, of);
   CellRow row(x, of);
   std::uint32_t pixel = 0;
   bool whole = true;
   auto read =
       reader.read(tensor, {.first = y.from, .count = y.to - y.from}, [&](const WeightRows& rows) {
         for (std::uint64_t i = 0; i < rows.count; ++i) {
-          row.add(rows.row(i));
+          row.add(values.row(rows, i));
           if (rows.first + i + 1 < y.start_of(pixel + 1)) continue;
           row.end(picture.cells);
           ++pixel;

@@ -1,6 +1,7 @@
 // A tensor as a picture, columns to the right and rows downwards, and single values of it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -8,15 +9,22 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tracer/weights/weight_reader.h"
 
 namespace tt {
 
-// What a cell that covers several values is: their mean, or the largest of their absolute values.
-enum class CellOf : std::uint8_t { Mean, MaxAbs };
-constexpr std::string_view to_text(CellOf of) { return of == CellOf::Mean ? "mean" : "max_abs"; }
+// What a cell is of the values that it covers: their mean, the largest of their absolute values, or
+// the mean of a parameter with which they are decoded (block_parameters.h): scale or minimum.
+enum class CellOf : std::uint8_t { Mean, MaxAbs, Scale, Minimum };
+constexpr std::string_view to_text(CellOf of) {
+  constexpr std::array<std::string_view, 4> kNames = {"mean", "max_abs", "scale", "minimum"};
+  return kNames[std::to_underlying(of)];
+}
+// Empty if the type of the tensor has what the cells would show; else why not, as a sentence's end.
+std::string no_picture_reason(const GgufTensor& tensor, CellOf of);
 
 // A half-open range of columns or rows, divided into pixels. Pixel p covers the positions from
 // from + floor(p * (to - from) / pixels) up to the start of pixel p + 1.
@@ -43,7 +51,7 @@ struct TensorPicture {
 };
 
 // Reads the rows of `y`, a piece at a time, and calls keep_going between pieces. Error:
-// undecodable_reason(), the file could not be read, or "cancelled".
+// no_picture_reason(), the file could not be read, or "cancelled".
 std::expected<TensorPicture, std::string> tensor_picture(WeightReader& reader,
                                                          const GgufTensor& tensor,
                                                          const PictureAxis& x, const PictureAxis& y,
@@ -63,7 +71,8 @@ struct TensorValue {
   // is 0.
   std::optional<float> scale{}, minimum{}, quant{};
 };
-// `row` and `column` must be in the tensor. Error as above.
+// `row` and `column` must be in the tensor. Error: undecodable_reason(), or the file could not be
+// read.
 std::expected<TensorValue, std::string> tensor_value(WeightReader& reader, const GgufTensor& tensor,
                                                      std::uint64_t row, std::size_t column);
 

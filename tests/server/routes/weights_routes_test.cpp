@@ -12,6 +12,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -162,6 +163,55 @@ TEST_F(WeightsRoutes, CellsAreMeansOrLargestOfTheirValues) {
     }
     EXPECT_EQ(picture["values_per_cell"], most);
   }
+}
+
+// As the command lists them, which is tested against numpy.
+TEST_F(WeightsRoutes, PictureOfBlockParametersEqualsTheList) {
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    SCOPED_TRACE(kTypes[i]);
+    const std::string list =
+        run_tt(folder_(), "weights models/m.gguf --blocks " + tensor_name(i)).out;
+    // Per value in the order of the file.
+    std::vector<float> scales, minima;
+    std::istringstream lines(list.substr(list.find('\n') + 1));
+    std::size_t blocks = 0;
+    for (std::string line; std::getline(lines, line); ++blocks) {
+      std::istringstream fields(line);
+      std::string row, first, scale, minimum;
+      std::getline(
+          std::getline(std::getline(std::getline(fields, row, ','), first, ','), scale, ','),
+          minimum);
+      scales.push_back(std::stof(scale));
+      if (minimum != "\r") minima.push_back(std::stof(minimum));
+    }
+    ASSERT_GT(blocks, 0U);
+    const std::size_t per_block = width_() * height_() / blocks;
+    const std::string path = "weights/picture?name=" + tensor_name(i) + "&value=";
+    const auto expect_equal = [&](const char* value, const std::vector<float>& expected) {
+      const json picture = ask(path + value);
+      for (std::size_t at = 0; at < width_() * height_(); ++at)
+        ASSERT_EQ(picture["cells"][at / width_()][at % width_()].get<float>(),
+                  expected[at / per_block])
+            << value << " of value " << at;
+      // One cell of all values.
+      double sum = 0;
+      for (const float one : expected) sum += static_cast<double>(one);
+      EXPECT_NEAR(ask(path + value + "&width=1&height=1")["cells"][0][0].get<double>(),
+                  sum / static_cast<double>(blocks), 1e-6);
+    };
+    expect_equal("scale", scales);
+    if (minima.empty()) {
+      EXPECT_EQ(
+          ask(path + "minimum", 400)["detail"],
+          std::format("{}: the blocks of type {} have no minima.", tensor_name(i),
+                      ask("weights/tensor?name=" + tensor_name(i))["type"].get<std::string>()));
+    } else {
+      ASSERT_EQ(minima.size(), blocks);
+      expect_equal("minimum", minima);
+    }
+  }
+  EXPECT_EQ(ask("weights/picture?value=scale&name=output_norm.weight", 400)["detail"],
+            "output_norm.weight: the type f32 has no blocks.");
 }
 
 TEST_F(WeightsRoutes, ValueAndItsBlock) {

@@ -117,6 +117,14 @@ describe('the weights panel', () => {
     await expect.poll(() => options().camera.ys[0] ?? null).not.toBe(null);
     await panel().getByRole('radio', { name: 'max |value|' }).check();
     await expect.poll(() => options().cells).toBe('max_abs');
+    // The scale that a value is decoded with.
+    await panel().getByRole('radio', { name: 'scale', exact: true }).check();
+    await expect.poll(() => options().cells).toBe('scale');
+    await fixture.show(session, 'full=weights', `p.weights=t:${TENSOR},show:picture,cells:scale,cx:30:33,cy0:7:9`); // prettier-ignore
+    await panel().getByText('each cell is the block scale of one value').waitFor();
+    await page.mouse.move(box.x + 0.55 * box.width, box.y + 0.25 * box.height);
+    const tip = `block scale ${shortText(expected.scale ?? NaN)}`;
+    await expect.poll(() => panel().locator('.tip').innerText()).toContain(tip);
   });
 
   it('says which tensor quantization changed most, where, and which types would be better', async () => {

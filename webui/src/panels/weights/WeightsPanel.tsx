@@ -22,6 +22,7 @@ import { Empty, Failed, Loading } from '../../ui/States';
 import type { PanelProps } from '../panel';
 import { blockText, floatText, formulaText, shortText } from './value_text';
 import {
+  ALL_CELLS,
   CELLS,
   decodeWeights,
   encodeWeights,
@@ -49,7 +50,6 @@ const VIEW_NAMES: Readonly<Record<WeightsView, string>> = {
   histogram: 'Histogram',
   picture: 'Picture',
 };
-const CELL_NAMES: Readonly<Record<CellsOf, string>> = { mean: 'mean', max_abs: 'max |value|' };
 
 export function WeightsPanel({ store, panel }: PanelProps) {
   const options = useMemo(
@@ -93,9 +93,9 @@ export function WeightsPanel({ store, panel }: PanelProps) {
         )}
         {show === 'picture' && (
           <Segmented
-            label="A cell of several values"
+            label="Cells show"
             value={cells}
-            options={CELLS.map((one) => ({ value: one, text: CELL_NAMES[one] }))}
+            options={ALL_CELLS.map((one) => ({ value: one, text: CELLS[one].button }))}
             choose={(one) => {
               change({ cells: one }, 'push');
             }}
@@ -368,10 +368,11 @@ function Legend(props: {
   const per = (size: number, pixels: number): number => Math.ceil(size / pixels);
   const columns = per(raster.x.to - raster.x.from, raster.width);
   const rows = per(raster.y.to - raster.y.from, raster.height);
+  const { ofOne, ofSeveral } = CELLS[cells];
   const each =
-    columns * rows === 1
-      ? 'each cell is one value'
-      : `each cell is the ${cells === 'mean' ? 'mean' : 'largest absolute value'} of up to ${rows} × ${columns} values`;
+    columns * rows > 1
+      ? `each cell is the ${ofSeveral} of up to ${rows} × ${columns} values`
+      : `each cell is ${ofOne === '' ? 'one value' : `the ${ofOne} of one value`}`;
   const end = `${clips ? '≥ ' : ''}${shortText(max)}`;
   return (
     <p class="chart-scale dim">

@@ -6,8 +6,15 @@ import type { Range } from '../../plane/range';
 export const VIEWS = ['tensors', 'errors', 'histogram', 'picture'] as const;
 export type WeightsView = (typeof VIEWS)[number];
 
-export const CELLS = ['mean', 'max_abs'] as const;
-export type CellsOf = (typeof CELLS)[number];
+// What a cell is: on its button, of one value, and of several.
+export const CELLS = {
+  mean: { button: 'mean', ofOne: '', ofSeveral: 'mean' },
+  max_abs: { button: 'max |value|', ofOne: '', ofSeveral: 'largest absolute value' },
+  scale: { button: 'scale', ofOne: 'block scale', ofSeveral: 'mean block scale' },
+  minimum: { button: 'minimum', ofOne: 'block minimum', ofSeveral: 'mean block minimum' },
+} as const;
+export type CellsOf = keyof typeof CELLS;
+export const ALL_CELLS = Object.keys(CELLS) as readonly CellsOf[];
 
 export interface Place {
   readonly row: number;
@@ -19,7 +26,7 @@ export interface WeightsOptions {
   readonly reference: string | null; // model that the errors are against; null: none is chosen
   readonly tensor: string | null; // null: none is chosen
   readonly show: WeightsView;
-  readonly cells: CellsOf; // what a cell of several values is
+  readonly cells: CellsOf;
   readonly at: Place | null; // the selected value
   readonly camera: Camera;
 }
@@ -98,7 +105,7 @@ export function decodeWeights(text: string): WeightsOptions {
     reference: name('ref'),
     tensor: name('t'),
     show: oneOf('show', VIEWS, defaultWeights.show),
-    cells: oneOf('cells', CELLS, defaultWeights.cells),
+    cells: oneOf('cells', ALL_CELLS, defaultWeights.cells),
     at: at?.every(Number.isInteger) ? { row: at[0], column: at[1] } : null,
     camera: { x: range('cx'), ys: y ? [y] : [] },
   };

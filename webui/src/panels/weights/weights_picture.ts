@@ -15,7 +15,7 @@ import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import type { TipText } from '../../ui/tip';
 import { blockText, floatText, formulaText, shortText } from './value_text';
-import type { CellsOf, Place, WeightsOptions } from './weights_options';
+import { CELLS, type CellsOf, type Place, type WeightsOptions } from './weights_options';
 
 const OVERVIEW = { width: 1024, height: 512 };
 const REST_MS = 120; // of the pointer, before its value is asked for
@@ -34,6 +34,7 @@ export class TensorPicture implements PlaneModel {
   readonly place: ReadonlySignal<Place | null>;
   private readonly resting = signal<Place | null>(null);
   private timer: ReturnType<typeof setTimeout> | null = null;
+  private readonly cells: CellsOf;
   private readonly change: (part: Partial<WeightsOptions>, how: 'push' | 'debounced') => void;
 
   constructor(
@@ -43,6 +44,7 @@ export class TensorPicture implements PlaneModel {
     change: (part: Partial<WeightsOptions>, how: 'push' | 'debounced') => void,
   ) {
     const { model, tensor, cells } = of;
+    this.cells = cells;
     this.change = change;
     this.theme = store.theme;
     this.source = new ServerSource<WeightsPicture>(
@@ -132,26 +134,25 @@ export class TensorPicture implements PlaneModel {
       return {
         title: `${range('rows', cell.y)}, ${range('columns', cell.x)}`,
         head: shortText(cell.value),
-        lines: [['cell', `${this.cellsText()} of ${plural(count, 'value')}`]],
+        lines: [['cell', `${CELLS[this.cells].ofSeveral} of ${plural(count, 'value')}`]],
       };
     }
     const title = `row ${formatCount(place.row)}, column ${formatCount(place.column)}`;
+    const { ofOne } = CELLS[this.cells];
+    const head = `${ofOne} ${shortText(cell.value)}`.trim();
     const { value, loadedKey } = this.value.state.peek();
-    if (!value || loadedKey !== `${place.row} ${place.column}`)
-      return { title, head: shortText(cell.value), lines: [] };
+    if (!value || loadedKey !== `${place.row} ${place.column}`) return { title, head, lines: [] };
     const formula = formulaText(value);
+    const exact = floatText(value.value ?? NaN);
     return {
       title,
-      head: floatText(value.value ?? NaN),
+      head: ofOne === '' ? exact : head,
       lines: [
+        ...(ofOne === '' ? [] : [['value', exact] as const]),
         ...(formula === null ? [] : [['decoded', formula] as const]),
         ['raw', blockText(value)],
       ],
     };
-  }
-
-  private cellsText(): string {
-    return this.source.picture.peek()?.value === 'max_abs' ? 'largest absolute value' : 'mean';
   }
 }
 
