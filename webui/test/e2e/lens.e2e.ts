@@ -37,6 +37,7 @@ describe('the page of the logit lens', () => {
     await settings.click();
     await page.getByLabel(/^Logit lens/).check();
     await page.getByLabel(/^Residual stream/).check();
+    await page.getByRole('textbox', { name: 'Values of' }).fill('ffn_out@L0@R1');
     await settings.click();
     await fixture.runText('the old sea', 6);
     await fixture.progress.getByText(/^Done: /).waitFor();
@@ -71,6 +72,7 @@ describe('the page of the logit lens', () => {
     expect(norms.map((row) => Number(row['stream after the layer']))).toEqual(residual.layers.map(({ norm }) => norm)); // prettier-ignore
     expect(residual.layers.every(({ attention }) => (attention ?? 0) > 0)).toBe(true);
     const { rows: outputs } = await fixture.get<{ rows: OutputChannels[] }>('channels');
+    expect(outputs.map(({ output }) => output)).toContain('ffn_out-0');
     const channels = await analytics.csv('residual_channels');
     expect(channels.map((row) => row.output)).toEqual(outputs.map(({ output }) => output));
     expect(channels.map((row) => Number(row['largest channel (share)']))).toEqual(outputs.map(({ top }) => top[0]?.share)); // prettier-ignore

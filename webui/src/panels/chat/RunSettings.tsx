@@ -1,6 +1,7 @@
 // Sampling and trace settings of the next run.
 import { useSignal } from '@preact/signals';
 import type { Level, TimingMode } from '../../net/types';
+import { hasValues } from '../../state/request/request';
 import { defaultStatsPattern, type Settings } from '../../state/request/settings';
 import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';
@@ -238,7 +239,7 @@ function Trace({ settings, set }: Part) {
             set({ residency });
           }}
         />
-        {(settings.level === 'detailed' || settings.level === 'verbose') && (
+        {hasValues(settings) && (
           <>
             <Check
               text="Attention weights: which tokens each head looks at"
@@ -275,6 +276,23 @@ function Trace({ settings, set }: Part) {
           </>
         )}
       </div>
+      {hasValues(settings) && (
+        <label
+          class="wide"
+          title="Capture the outputs of ops, by rules as of tt record --capture, separated by spaces: a regular expression for their names, then @L of the layers, @T of the tokens, @S of the steps, @I inputs instead, @RN the last N rows, @KN the N largest values of each row, @F16. Read them in SQL, table value, or with tt values"
+        >
+          <span>Values of</span>
+          <input
+            type="text"
+            class="mono"
+            placeholder="l_out@L0-3@R1"
+            value={settings.captureRules}
+            onInput={(event) => {
+              set({ captureRules: event.currentTarget.value });
+            }}
+          />
+        </label>
+      )}
       {settings.level === 'verbose' && (
         <label class="wide" title="Regular expression that matches tensor names">
           <span>Statistics of</span>

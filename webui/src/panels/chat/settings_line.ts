@@ -1,6 +1,6 @@
 // The settings of the next run in one line.
 import { formatCount, timingName } from '../../format';
-import { capturesOf } from '../../state/request/request';
+import { capturesOf, ownRulesOf } from '../../state/request/request';
 import type { Settings } from '../../state/request/settings';
 
 const CAPTURED = {
@@ -19,6 +19,7 @@ export function settingsLine(s: Settings): string {
     s.timing === 'fast' ? '' : `op times ${timingName(s.timing)}`,
     s.residency ? 'what is in memory' : '',
     ...capturesOf(s).map((capture) => CAPTURED[capture]),
+    ...ownRulesOf(s).map((rule) => `values of ${rule}`),
     s.minorFaults ? 'minor faults' : '',
   ]
     .filter(Boolean)

@@ -79,10 +79,13 @@ const CAPTURE_RULES: Readonly<Record<Capture, string>> = {
 };
 
 // Recordings of the level minimal have no values.
+export const hasValues = ({ level }: Pick<Settings, 'level'>): boolean =>
+  level === 'detailed' || level === 'verbose';
 export const capturesOf = (settings: Settings): readonly Capture[] =>
-  settings.level === 'detailed' || settings.level === 'verbose'
-    ? CAPTURES.filter((capture) => settings[capture])
-    : [];
+  hasValues(settings) ? CAPTURES.filter((capture) => settings[capture]) : [];
+// The rules that the user wrote.
+export const ownRulesOf = (settings: Settings): readonly string[] =>
+  hasValues(settings) ? settings.captureRules.split(/\s+/).filter((rule) => rule !== '') : [];
 
 export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRequest, string> {
   const seed = settings.seed.trim();
@@ -95,6 +98,10 @@ export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRe
     .split('\n')
     .map((line) => line.replaceAll('\\n', '\n'))
     .filter((line) => line !== '');
+  const capture = [
+    ...capturesOf(settings).map((chosen) => CAPTURE_RULES[chosen]),
+    ...ownRulesOf(settings),
+  ];
   return ok({
     ...prompt,
     max_tokens: settings.maxTokens,
@@ -113,9 +120,7 @@ export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRe
     timing: settings.timing,
     ...(settings.minorFaults ? { minor_faults: true } : {}),
     ...(settings.residency ? { residency_interval_ms: RESIDENCY_INTERVAL_MS } : {}),
-    ...(capturesOf(settings).length > 0
-      ? { capture: capturesOf(settings).map((capture) => CAPTURE_RULES[capture]) }
-      : {}),
+    ...(capture.length > 0 ? { capture } : {}),
     ...(settings.level === 'verbose' && settings.statsPattern !== ''
       ? { stats_pattern: settings.statsPattern }
       : {}),

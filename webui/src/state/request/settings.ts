@@ -32,6 +32,7 @@ export interface Settings {
   readonly lens: boolean; // capture what the model would say after each layer
   readonly residual: boolean; // capture the residual stream
   readonly router: boolean; // capture by what experts are chosen
+  readonly captureRules: string; // further rules of what is captured, separated by spaces
   readonly statsPattern: string; // empty: the server's default
 }
 
@@ -64,6 +65,7 @@ export const defaultSettings: Settings = {
   lens: false,
   residual: false,
   router: false,
+  captureRules: '',
   statsPattern: '',
 };
 

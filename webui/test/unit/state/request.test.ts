@@ -84,7 +84,12 @@ describe('requestOf', () => {
     expect(request({ attention: true })).toMatchObject({ value: { capture: ['attention'] } });
     expect(request({ attention: true, lens: true })).toMatchObject({ value: { capture: ['attention', 'lens'] } }); // prettier-ignore
     expect(request({ router: true })).toMatchObject({ value: { capture: ['router'] } });
-    for (const made of [request({}), request({ lens: true, level: 'minimal' })])
+    const rules = { router: true, captureRules: ' l_out@L0-3@R1  ffn_out ' };
+    expect(request(rules)).toMatchObject({ value: { capture: ['router', 'l_out@L0-3@R1', 'ffn_out'] } }); // prettier-ignore
+    for (const made of [
+      request({}),
+      request({ lens: true, captureRules: 'l_out', level: 'minimal' }),
+    ])
       expect(made.ok && 'capture' in made.value).toBe(false);
   });
   it('rejects a seed that is not a number', () => {
