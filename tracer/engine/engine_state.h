@@ -1,6 +1,7 @@
 // State of an Engine. Private to tracer/engine and tracer/bench.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,5 +65,9 @@ struct Engine::Impl {
   std::string piece(std::int32_t token, bool special = true) const;
   const llama_vocab* vocab() const { return llama_model_get_vocab(model.get()); }
 };
+
+// Number of learned position embeddings, beyond which ggml aborts. UINT32_MAX: the positions are
+// computed (RoPE).
+std::uint32_t learned_positions(const GgufIndex& index);
 
 }  // namespace tt
