@@ -79,8 +79,17 @@ void respond_values(const Request& request, const Debugger& debugger, Response& 
   if (!selection) return respond(response, Problem{ErrorCode::BadRequest, selection.error()});
   const auto limit = number_parameter(request, "limit", kMaxReadElements);
   if (!limit) return respond(response, limit.error());
-  if (!debugger.stop()) return respond(response, not_stopped());
+  const auto wanted = number_parameter(request, "stop", kMaxJsonInteger);
+  if (!wanted) return respond(response, wanted.error());
+  const auto stop = debugger.stop();
+  if (!stop) return respond(response, not_stopped());
   auto read = debugger.read(*tensor, *selection);
+  // Another client may have let it go on meanwhile: these would be values of another op.
+  const auto after = debugger.stop();
+  if (!after || after->number != wanted->value_or(stop->number))
+    return respond(response, Problem{ErrorCode::NotStopped,
+                                     std::format("The request is no longer at stop {}.",
+                                                 wanted->value_or(stop->number))});
   if (!read) return respond(response, Problem{ErrorCode::BadRequest, read.error()});
   if (*limit && **limit < read->values.size()) read->values.resize(**limit);
   respond(response, to_json(*read));

@@ -67,6 +67,11 @@ TEST_F(DebugRoutes, AStoppedRequestIsReadChangedAndGoesOn) {
       << place;
   const json values = server_.get(debug_path(id) + "/values").body;
   EXPECT_EQ(values["values"].get<std::vector<float>>(), recorded);
+  // Of this stop, not of another one.
+  const std::uint64_t number = stop["number"];
+  const std::string of_stop = debug_path(id) + "/values?stop=";
+  EXPECT_EQ(server_.get(of_stop + std::to_string(number)).body, values);
+  EXPECT_EQ(server_.get(of_stop + std::to_string(number + 1)).status, 409);
   const json first = server_.get(debug_path(id) + "/values?limit=3").body;
   EXPECT_EQ(first["values"].get<std::vector<float>>(),
             std::vector<float>(recorded.begin(), recorded.begin() + 3));

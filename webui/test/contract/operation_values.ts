@@ -65,7 +65,7 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
   },
   // A command has one field; the others have a separate test.
   debug: { until: [], count: [], break: [], delete: [], change: [] },
-  debugValues: { tensor: ['output'], indices: ['', '0', '*'] },
+  debugValues: { tensor: ['output'], indices: ['', '0', '*'], stop: [1] },
   // The layer has one router; the session has only these phases.
   expertLayer: { router: [0], phase: ['prompt', 'generate'] },
   // The other pairs exclude this one and have a separate test.

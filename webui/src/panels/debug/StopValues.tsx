@@ -151,10 +151,10 @@ const valuesOf = (
     load: async (aborted) => {
       const asked = wanted.peek();
       const { api } = store;
-      const { label: tensor, indices } = asked;
+      const { label: tensor, indices, stop } = asked;
       const [whole, part] = await Promise.all([
-        api.debugValues(session.id, { tensor, limit: 0 }, aborted),
-        api.debugValues(session.id, { tensor, indices, limit: MAX_VALUES }, aborted),
+        api.debugValues(session.id, { tensor, stop, limit: 0 }, aborted),
+        api.debugValues(session.id, { tensor, indices, stop, limit: MAX_VALUES }, aborted),
       ]);
       if (!whole.ok) return err(whole.error);
       return ok({ asked, whole: whole.value, part: part.ok ? part.value : part.error });

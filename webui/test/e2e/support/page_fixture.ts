@@ -23,7 +23,7 @@ export class PageFixture {
   private browser!: Browser;
   private context: BrowserContext | null = null; // null: the next test gets a new one
   private isSpoiled = false;
-  private expectedStatus = ''; // "404"; empty: none
+  private expectedStatuses: readonly number[] = [];
   private readonly recordings = new Map<string, Promise<string>>(); // session ids
 
   // Registers the fixture for a test file; `args`: arguments of the server.
@@ -129,8 +129,8 @@ export class PageFixture {
   }
 
   // The test asks for what the server refuses: the browser reports it as an error.
-  expectStatus(status: number): void {
-    this.expectedStatus = String(status);
+  expectStatus(...statuses: readonly number[]): void {
+    this.expectedStatuses = statuses;
   }
 
   // What the test installs in the page cannot be removed: the next test gets a new page.
@@ -144,7 +144,7 @@ export class PageFixture {
     this.foreignRequests = [];
     this.errors = [];
     this.isSpoiled = false;
-    this.expectedStatus = '';
+    this.expectedStatuses = [];
     if (!this.context) await this.newPage();
     await this.server.resume(); // a failed test may have left it paused
     await this.page.goto(this.server.url);
@@ -171,8 +171,8 @@ export class PageFixture {
       const text = `${message.text()} ${message.location().url}`;
       // A busy server: the page asks again.
       if (text.includes(' 503 ')) return;
-      const { expectedStatus } = this;
-      if (expectedStatus === '' || !text.includes(expectedStatus)) this.errors.push(text);
+      if (!this.expectedStatuses.some((status) => text.includes(` ${status} `)))
+        this.errors.push(text);
     });
   }
 
