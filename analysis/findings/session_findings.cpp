@@ -404,6 +404,7 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
       .add("speed", TokensPerSecond, f.speed.per_second())
       .add("bandwidth_use", to_text(bandwidth.use));
   if (bandwidth.bandwidth > 0) figures.add("read_bandwidth", Rate, bandwidth.bandwidth);
+  if (bandwidth.bound > 0) figures.add("bound_speed", TokensPerSecond, bandwidth.bound);
   if (bandwidth.median > 0) figures.add("read_rate", Rate, bandwidth.median);
   if (bandwidth.low > 0)
     figures.add("read_rate_low", Rate, bandwidth.low).add("read_rate_high", Rate, bandwidth.high);
@@ -748,6 +749,8 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
     return found;
   }
   if (found.bandwidth <= 0) return found;
+  const double read = examined(f.by_op_kind.total, true).bytes_read;
+  if (has_generated(f) && read > 0) found.bound = found.bandwidth * f.generated_tokens / read;
   found.fastest = f.fastest_read_rate;
   if (found.low <= 0) return found;
   const double threshold = kNearBandwidth * found.bandwidth;

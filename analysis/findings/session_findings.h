@@ -39,6 +39,7 @@ struct BandwidthFinding {
   double median = 0;         // bytes read per second of op time, of the steps
   double low = 0, high = 0;  // 95 % interval of the median; 0: too few steps
   double fastest = 0;        // of the fastest step, a disturbed one included; 0: says nothing
+  double bound = 0;          // tokens per second of generation, if it only read; 0: not known
 };
 BandwidthFinding bandwidth_use(const SessionFigures& figures);
 

@@ -237,6 +237,9 @@ std::string limit_text(const Finding& finding) {
                                        : "the read bandwidth of the machine was not measured";
   }
   text += '.';
+  if (has(f, "bound_speed"))
+    text += std::format(" What a token reads, at {}, allows at most {}.", rate(f, "read_bandwidth"),
+                        speed_of(*f.number("bound_speed")));
   std::string of_steps;
   if (!f.word("verdict").empty()) {
     constexpr std::uint64_t kFewSteps = 16;

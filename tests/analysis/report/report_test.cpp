@@ -406,6 +406,19 @@ TEST(Report, SaysHowFastADisturbedSessionReadAtLeast) {
       << text;
 }
 
+// What a user compares the speed with.
+TEST(Report, SaysWhichSpeedTheBandwidthAllows) {
+  ReportData f = default_figures();
+  set_bandwidth(f, 10'000'000'000);
+  f.generated_tokens = 50;
+  f.by_op_kind.total.generate.bytes_read = 50 * 4e8;
+  const auto text = [&] { return text_of(f, FindingKind::SpeedLimit); };
+  const char* const bound = " What a token reads, at 9.31 GiB/s, allows at most 25.0 tokens/s.";
+  EXPECT_TRUE(text().contains(bound)) << text();
+  f.info.facts.emplace_back("host.last_cache_bytes", "1099511627776");
+  EXPECT_FALSE(text().contains("at most")) << text();  // memory is hardly read
+}
+
 // The speed of a model that is read from the disk is not rounded to nothing.
 TEST(Report, SlowSpeedsHaveTwoDigits) {
   ReportData f = default_figures();

@@ -12,11 +12,11 @@ export const EXAMPLES: readonly SqlExample[] = [
     sql: 'SELECT step, phase, token_count, duration_ns, bytes_read, verdict\nFROM step\nORDER BY step',
   },
   {
-    question: 'Which layer is slowest?',
+    question: 'Time of each layer, all generated steps',
     sql: "SELECT op_layer_id, sum(duration_ns) AS time_ns, sum(bytes_read) AS bytes_read\nFROM op_total\nWHERE phase = 'generate'\nGROUP BY op_layer_id\nORDER BY time_ns DESC",
   },
   {
-    question: 'Which op type takes the time?',
+    question: 'Time of each op type, all steps',
     sql: 'SELECT operation_type, duration_ns, executions, bytes_read, bytes_per_s\nFROM op_time\nORDER BY duration_ns DESC',
   },
   {
@@ -24,7 +24,7 @@ export const EXAMPLES: readonly SqlExample[] = [
     sql: 'SELECT tensor_name, memory_source, accesses, size_bytes\nFROM hottest_tensors\nLIMIT 20',
   },
   {
-    question: 'DISK or BUFFER?',
+    question: 'Mapped model file (DISK) or other memory (BUFFER)?',
     sql: 'SELECT memory, phase, sum(size_bytes) AS size_bytes, sum(accesses) AS accesses\nFROM access_by_source\nGROUP BY memory, phase',
   },
   {

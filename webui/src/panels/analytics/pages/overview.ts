@@ -143,7 +143,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     page: 'overview',
     title: 'DISK against BUFFER',
     counts:
-      'Bytes read and written: DISK is the mapped model file, BUFFER is all other memory (repacked weights, KV cache, computation).',
+      'Bytes that the ops read and wrote: DISK is the mapped model file, BUFFER is all other memory (repacked weights, KV cache, computation). Parts of the file that are in memory already are not read from the disk again: the summary says what was.',
     kinds: ['bar', 'pie'],
     request: diskAndBuffer,
     honours: 'everything',
