@@ -246,7 +246,7 @@ std::string limit_text(const Finding& finding) {
     const std::uint64_t clean = count(f, "clean_steps");
     if (clean == 0) {
       text += " No step was clean.";
-      of_steps = " in all steps, waiting included";
+      of_steps = " by the medians of all steps, waiting included";
     } else if (clean < kFewSteps) {
       of_steps = std::format(" in {} of {}", counted(clean, "clean step"), finding.basis.steps);
     }

@@ -42,7 +42,7 @@ export function History({ budget }: { budget: MemoryBudget }) {
         <thead>
           <tr>
             <th scope="col">Setting</th>
-            <th scope="col">Mean speed since this page was opened</th>
+            <th scope="col">Mean speed since this page was opened, without sampling</th>
             <th scope="col">Mean read from the disk per token</th>
           </tr>
         </thead>

@@ -172,10 +172,15 @@ export class MemoryBudget {
 function withSample(setting: BudgetSetting, sample: SpeedSample): BudgetSetting {
   const samples = setting.samples + 1;
   const mean = (old: number, value: number): number => old + (value - old) / samples;
+  // By the mean time of a token: a mean of speeds would be nearly that of the fastest run.
+  const seconds =
+    setting.samples === 0
+      ? 1 / sample.tokensPerSecond
+      : mean(1 / setting.tokensPerSecond, 1 / sample.tokensPerSecond);
   return {
     ...setting,
     samples,
-    tokensPerSecond: mean(setting.tokensPerSecond, sample.tokensPerSecond),
+    tokensPerSecond: 1 / seconds,
     bytesPerToken: mean(setting.bytesPerToken, sample.bytesPerToken),
   };
 }

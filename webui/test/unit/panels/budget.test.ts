@@ -165,8 +165,9 @@ describe('the history', () => {
     expect(budget.isMeasured(state({ budget: 50 << 20 }))).toBe(false);
     // No line joins two runs.
     expect(beginnings(budget.history.runs)).toEqual([0, 2]);
+    // A second and a third of a second: two tokens in 4/3 s.
     expect(budget.settings.value).toEqual([
-      { text: 'no plan', samples: 2, tokensPerSecond: 2, bytesPerToken: 30 },
+      { text: 'no plan', samples: 2, tokensPerSecond: 1.5, bytesPerToken: 30 },
       { text: '100 MiB, pinned and read ahead', samples: 1, tokensPerSecond: 8, bytesPerToken: 10 },
     ]);
   });
