@@ -338,21 +338,22 @@ std::string enough_text(const Figures& f) {
                         : std::format("at least {} of compute buffers, whose size was not recorded",
                                       bytes(f, "compute")));
   std::string text = std::format(
-      "{} of RAM are {}, so that each weight is read from the disk only once: {}.{}",
+      "{} of RAM are {}, so that each weight is read from the disk only once: {}, besides what the "
+      "program itself needs.{}",
       (exact && !interrupted ? "" : "At least ") + bytes(f, "enough"),
       exact && !interrupted ? "enough" : "needed", listed(parts),
       interrupted ? " No step ran to its end: what the ops after it need is not counted." : "");
   if (f.word("reread_ever") == "no")
     return text + " This session needs less: it reads no weight twice.";
   if (!f.number("less_memory")) return text;
-  return text + std::format(" With {} for the weights{}, {} from the disk.",
-                            bytes(f, "less_memory"),
+  return text + std::format(" If the weights get only {}{}, {}.", bytes(f, "less_memory"),
                             has(f, "repacked") ? " (not repacked, no memory budget)"
                                                : " (no memory budget)",
                             f.number_or("reread_with_less", 0) >= 1
-                                ? "all of them are read again for each token"
+                                ? "all of them are read from the disk again for each token"
                                 : share(f, "reread_with_less") +
-                                      " of the bytes of weights that the ops read are read again");
+                                      " of the bytes of weights that the ops read are read from "
+                                      "the disk again");
 }
 
 std::string fit_text(const Figures& f) {

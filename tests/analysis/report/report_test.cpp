@@ -365,7 +365,8 @@ TEST(Report, SaysAtLeastWhereTheComputeBuffersAreNotKnown) {
       text_of(f, FindingKind::EnoughMemory)
           .starts_with("28.0 MiB of RAM are enough, so that each weight is read from the disk "
                        "only once: 10.0 MiB for the weights in the file, 4.00 MiB of KV cache "
-                       "(reserved for 512 tokens) and 14.0 MiB of compute buffers."));
+                       "(reserved for 512 tokens) and 14.0 MiB of compute buffers, "
+                       "besides what the program itself needs."));
   // Recovered, imported and old sessions.
   f.memory.compute.reset();
   const std::string text = text_of(f, FindingKind::EnoughMemory);

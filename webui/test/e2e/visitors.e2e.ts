@@ -157,7 +157,7 @@ it('how much RAM would do', async () => {
   // How much in all, and what it consists of: with what llama.cpp reserved.
   const compute = asOnPage(formatBytes(Number(facts['result.compute_bytes'])));
   expect(text).toContain(`reserved for ${facts['context.size'] ?? ''} tokens`);
-  expect(text).toContain(`and ${compute} of compute buffers.`);
+  expect(text).toContain(`and ${compute} of compute buffers, besides`);
   await click(sentence(/of RAM are enough/));
   await fixture.page
     .getByRole('region', { name: 'Budget' })
