@@ -9,7 +9,8 @@ const BANDWIDTH = "(SELECT CAST(value AS REAL) FROM metadata WHERE name = 'host.
 
 // The operations of a matrix multiplication: 2 for each element of the output and of the inner
 // dimension. Both sources have the inner dimension as their first one.
-const sql = ({ phase }: Scope): string => `WITH first AS (
+// `byKind`: all ops of a type in one row.
+const sql = ({ phase }: Scope, byKind: boolean): string => `WITH first AS (
   SELECT min(step) AS step FROM step WHERE template IS NOT NULL GROUP BY template),
 read AS (
   SELECT a.template, a.op, max(t.ne0) AS inner FROM access a JOIN tensor t
@@ -21,7 +22,7 @@ shape AS (
   FROM op o JOIN read r ON r.template = o.template AND r.op = o.op
   WHERE o.step IN (SELECT step FROM first)),
 total AS (
-  SELECT ${NAME} AS name, o.operation_type, o.component, sum(o.executions) AS executions,
+  SELECT ${byKind ? 'o.operation_type' : NAME} AS name, o.operation_type, ${byKind ? "''" : 'o.component'} AS component, sum(o.executions) AS executions,
     sum(o.duration_ns) AS time_ns, sum(o.bytes_read + o.bytes_written) AS bytes,
     sum(s.operations * o.executions) AS operations
   FROM op_total o LEFT JOIN shape s ON s.template = o.template AND s.op = o.op
@@ -38,8 +39,9 @@ FROM total ORDER BY coalesce(above_ns, time_ns) DESC`;
 
 const COUNTED = 'Each op of all layers is one row; phase: that of the page.';
 
-const asked = (scope: Scope, what: 'points' | 'above' | 'rate') =>
-  statement(sql(scope), (all) => {
+type Shown = 'points' | 'above' | 'rate';
+const asked = (scope: Scope, what: Shown, byKind = false) =>
+  statement(sql(scope, byKind), (all) => {
     // Each picture has the ops that it can show.
     const intensity = column(all, 'operations_per_byte');
     const kept = all.rows.filter((_, row) => what !== 'points' || intensity[row] !== null);
@@ -63,7 +65,7 @@ const asked = (scope: Scope, what: 'points' | 'above' | 'rate') =>
       ].join(', '),
       keys: names,
       labels: words(rows, 'operation_type').map((type, row) =>
-        what === 'points' || names[row] === type.toLowerCase() ? (names[row] ?? '') : `${names[row] ?? ''} ${type}`,
+        what === 'points' || names[row]?.toLowerCase() === type.toLowerCase() ? (names[row] ?? '') : `${names[row] ?? ''} ${type}`,
       ),
       picks: words(rows, 'operation_type').map((name) => ({ of: 'op_kind', name })),
       series: main[what],
@@ -88,6 +90,10 @@ const asked = (scope: Scope, what: 'points' | 'above' | 'rate') =>
     }; // prettier-ignore
   });
 
+// Where there is no bound.
+const NOT_KNOWN =
+  'The read bandwidth of the machine is not known for this session: it is measured before a model is loaded that is larger than the last cache, while no other program runs. Until then, the question “Which op takes the most time?” at the top lists the ops by their time.';
+
 export const ROOFLINE: readonly ChartSpec[] = [
   {
     id: 'roofline',
@@ -102,17 +108,28 @@ export const ROOFLINE: readonly ChartSpec[] = [
     empty: 'No matrix multiplication has a time.',
   },
   {
+    id: 'above_bound_kind',
+    page: 'roofline',
+    title: 'Which op type to optimise first',
+    counts:
+      'Time of all ops of a type above their bound: their time less the time in which the machine reads as many bytes. The read bandwidth was measured with the threads of the run. Phase: that of the page.',
+    kinds: ['bar'],
+    request: (scope) => asked(scope, 'above', true),
+    honours: 'phase',
+    height: 240,
+    empty: NOT_KNOWN,
+  },
+  {
     id: 'above_bound',
     half: true,
     page: 'roofline',
-    title: 'Which op to optimise first',
-    counts: `Time of an op above its bound: its time less the time in which the machine reads as many bytes. The read bandwidth was measured with the threads of the run. ${COUNTED}`,
+    title: 'Which op of all layers to optimise first',
+    counts: `The same, of each op. ${COUNTED}`,
     kinds: ['bar'],
     request: (scope) => asked(scope, 'above'),
     honours: 'phase',
     height: 420,
-    empty:
-      'The read bandwidth of the machine is not known for this session: it is measured before a model is loaded that is larger than the last cache, while no other program runs. Until then, the question “Which op takes the most time?” at the top lists the ops by their time.',
+    empty: NOT_KNOWN,
   },
   {
     id: 'op_rate',
