@@ -129,6 +129,18 @@ test_verb_of_the_program_runs_the_program() {
   equals "$("$tree/tt" help record 2>/dev/null)" 'tt: record --help'
 }
 
+test_help_of_a_verb_sets_nothing_up() {
+  program c++ <<<'echo 99'
+  printf '#!/bin/sh\necho "root.sh $*" >>"%s"\n' "$calls" >"$tree/docker/root.sh"
+  local how output
+  for how in 'bench --help' 'bench -h' 'help bench'; do
+    # shellcheck disable=SC2086
+    output=$("$tree/tt" $how 2>&1) || fail "tt $how failed: $output"
+    [[ $output =~ 'bench   [name]' && ! $output =~ 'fmt' ]] || fail "tt $how: $output"
+  done
+  [[ ! -s $calls ]] || fail "something was set up: $(<"$calls")"
+}
+
 test_mistyped_verb_is_rejected_before_anything_is_set_up() {
   program c++ <<<'echo 99'
   program pkg-config <<<'echo 99'
