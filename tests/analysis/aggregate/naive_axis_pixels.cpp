@@ -51,9 +51,11 @@ std::string row_name(Axis axis, const Fact& fact, const KernelRules& rules) {
   }
 }
 
-// Whether the row belongs to the fact. Different tensors may have the same name.
-bool is_row(const SessionIndex& index, const RasterAxis& axis, std::size_t row, const Fact& fact) {
-  if (axis.rows[row] != row_name(axis.axis, fact, kernel_rules_of(index.info()))) return false;
+// Whether the row belongs to the fact, whose row has this name. Different tensors may have the same
+// name.
+bool is_row(const SessionIndex& index, const RasterAxis& axis, std::size_t row, const Fact& fact,
+            const std::string& name) {
+  if (axis.rows[row] != name) return false;
   const auto key = static_cast<std::size_t>(axis.keys[row]);
   if (axis.axis == Axis::Op) {
     const SessionOp& of = index.names().ops()[key];
@@ -140,9 +142,10 @@ PixelShares pixel_shares(const SessionIndex& index, const RasterAxis& axis, cons
     ADD_FAILURE() << "address outside of all buffers";
     return {};
   }
-  if (row_name(axis.axis, fact, kernel_rules_of(index.info())).empty()) return {};
+  const std::string name = row_name(axis.axis, fact, kernel_rules_of(index.info()));
+  if (name.empty()) return {};
   for (std::size_t i = 0; i < axis.rows.size(); ++i) {
-    if (is_row(index, axis, i, fact)) {
+    if (is_row(index, axis, i, fact, name)) {
       const auto row = axis.range.from + static_cast<std::int64_t>(i);
       return range_pixel_shares(axis, row, row + 1);
     }
