@@ -7,6 +7,8 @@ import {
   type Answer,
 } from '../state/view/answer';
 import type { OpenSession } from '../state/session/open_session';
+import type { FilterKey } from '../state/view/filter';
+import type { View } from '../state/view/view';
 import type { Store } from '../state/store';
 import type { Command } from './command';
 
@@ -69,13 +71,23 @@ const QUESTIONS = [
   ),
 ];
 
-const OF_EXPERT = question('expert', 'Which tokens used an expert?', 'tokens of an expert', {
-  panel: 'table',
-  topic: null,
-  shows: 'the tokens of an expert',
-  options: 'by:token',
-  filter: 'expert:0',
-});
+// The selected expert, or the first one of the shown layer.
+const ofExpert = ({ layer, selection }: Pick<View, 'layer' | 'selection'>) => {
+  const of = selection?.kind === 'expert' ? selection : { layer, expert: 0 };
+  return question(
+    'expert',
+    'Which tokens used an expert?',
+    'tokens of an expert router which used',
+    {
+      panel: 'table',
+      topic: null,
+      shows: 'the tokens of an expert',
+      options: 'by:token',
+      filter: `layer:${of.layer} expert:${of.expert}`,
+      edits: 'expert',
+    },
+  );
+};
 
 const inMemory = (step: number) =>
   question('residency', 'What was in memory?', 'resident pages snapshot of the model file', {
@@ -94,7 +106,7 @@ export function questionsOf(store: Store, session: OpenSession | null, snapshot:
     ...QUESTIONS,
     question(...REPEAT, repeatAnswer(hasExperts)),
     ...(snapshot === null ? [] : [inMemory(snapshot)]),
-    ...(hasExperts ? [OF_EXPERT] : []),
+    ...(hasExperts ? [ofExpert(store.navigation.view.peek())] : []),
   ].filter(({ answer }) => store.has(answer.panel));
 }
 
@@ -122,16 +134,18 @@ export function questionCommands(store: Store): readonly Command[] {
 
 export function ask(store: Store, answer: Answer): void {
   void showAnswer(store, answer).then(() => {
-    // The number of the expert is the visitor's.
-    if (answer === OF_EXPERT.answer) selectFilter();
+    if (answer.edits) selectFilter(answer.edits);
   });
 }
 
-function selectFilter(): void {
+// Selects the value of a key of the filter, which the visitor replaces.
+function selectFilter(key: FilterKey): void {
   requestAnimationFrame(() => {
     const field = document.getElementById('filter');
     if (!(field instanceof HTMLInputElement)) return;
     field.focus();
-    field.setSelectionRange(field.value.indexOf(':') + 1, field.value.length);
+    const from = field.value.indexOf(`${key}:`) + key.length + 1;
+    const length = field.value.slice(from).search(/\s|$/);
+    field.setSelectionRange(from, from + length);
   });
 }

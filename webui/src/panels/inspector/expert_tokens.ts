@@ -18,6 +18,8 @@ export interface ExpertTokens {
   readonly more: boolean; // there are further ones
 }
 
+export const TOKEN_IS_KNOWN = 'token_id IS NOT NULL';
+
 // The statement, and what of the view it cannot honour. Words about experts and layers do not apply:
 // the list is of one expert.
 export function expertTokensQuery(
@@ -31,7 +33,7 @@ export function expertTokensQuery(
   const where = [
     `layer_id = ${layer}`,
     `expert_id = ${expert}`,
-    'token_id IS NOT NULL',
+    TOKEN_IS_KNOWN,
     ...(phase === 'all' ? [] : [`phase = '${phase}'`]),
     ...words.where,
     ...parts.flatMap((part) => rangeSql(part) ?? []),
@@ -46,7 +48,7 @@ export function expertTokensQuery(
 }
 
 // Null: the table of the router's choices does not have the axis.
-function rangeSql({ axis, from, to }: AxisRange): string | null {
+export function rangeSql({ axis, from, to }: AxisRange): string | null {
   const within = (column: string): string => `${column} >= ${from} AND ${column} < ${to}`;
   switch (axis) {
     case 'token':

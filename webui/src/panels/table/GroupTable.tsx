@@ -6,7 +6,9 @@ import { PagedRows } from '../../grid/rows';
 import { nextSort, sortOf, sortText } from '../../grid/column';
 import type { VGrid } from '../../grid/vgrid';
 import type { Breakdown, BreakdownQuery, BreakdownRow } from '../../net/types';
+import { MAX_PAGE_ROWS } from '../../net/api';
 import { ok } from '../../result';
+import { excludesNumber, parseFilter } from '../../state/view/filter';
 import { bothOf, filteredSums } from '../../state/view/range_query';
 import type { OpenSession } from '../../state/session/open_session';
 import { graphOf } from '../../state/session/per_session';
@@ -43,6 +45,7 @@ interface Content {
   readonly query: BreakdownQuery;
   readonly missing: readonly string[];
   readonly head: Breakdown;
+  readonly chosen: readonly BreakdownRow[] | null; // the experts that the filter selects; null: all rows
 }
 
 export function GroupTable(props: TableProps & { by: ServerGroup }) {
@@ -58,6 +61,11 @@ export function GroupTable(props: TableProps & { by: ServerGroup }) {
   const paged = useMemo(() => {
     if (!value) return null;
     const { api } = session.context;
+    const { chosen } = value;
+    if (chosen)
+      return new PagedRows<BreakdownRow>(chosen.length, (from, limit) =>
+        Promise.resolve(ok(chosen.slice(from, from + limit))),
+      );
     return new PagedRows<BreakdownRow>(value.head.total, async (from, limit, signal) => {
       const page = await api.breakdown(session.id, { ...value.query, from, limit }, signal);
       return page.ok ? ok(page.value.rows) : page;
@@ -92,7 +100,7 @@ function Shown(
   const grid = useRef<VGrid<BreakdownRow>>(null);
   const active = useRef<number | null>(null);
   const version = paged.version.value;
-  const { all } = value.head.sums;
+  const all = value.chosen ? sumOf(value.chosen) : value.head.sums.all;
   const hasSteps = value.query.step_times === true;
   const tokens = generatedTokens(session, value.query);
   const columns = useMemo(
@@ -173,6 +181,17 @@ function Shown(
   );
 }
 
+type Sums = BreakdownRow['all'];
+
+const sumOf = (rows: readonly BreakdownRow[]): Pick<Sums, 'time_ns' | 'bytes_read' | 'bytes_written'> => {
+  const sum = (of: (all: Sums) => number): number => rows.reduce((whole, { all }) => whole + of(all), 0);
+  return {
+    time_ns: sum(({ time_ns }) => time_ns),
+    bytes_read: sum(({ bytes_read }) => bytes_read),
+    bytes_written: sum(({ bytes_written }) => bytes_written),
+  };
+}; // prettier-ignore
+
 // The number of generated tokens that the totals are of; 0: they are of something else.
 function generatedTokens(session: OpenSession, query: BreakdownQuery): number {
   const isPart = ['from_step', 'from_token', 'clean'].some((key) => key in query);
@@ -202,12 +221,20 @@ function contentOf(
   const { api, reconnects } = session.context;
   const request = computed(() => {
     const { query, missing } = filteredSums(store.navigation.view.value, store.layers.value);
+    // The routes do not take experts: their rows are chosen here.
+    const terms = parseFilter(store.navigation.view.value.filter);
+    const experts = by === 'expert' ? terms.filter(({ key }) => key === 'expert') : [];
+    const others = missing.filter((word) => !experts.some(({ text }) => text === word));
     const step = session.step.value ?? 0;
     const ofStep = all ? {} : { from_step: step, to_step: step + 1 };
     const sort = SORTS.includes(order.replace(/^-/, '')) ? order : '-time';
     // The server reads the times of all ops for them: not again and again while a session grows.
     const steps = all && !session.active.value ? { step_times: true } : {};
-    return { query: { ...bothOf(query, ofStep), by, sort, ...steps } as BreakdownQuery, missing };
+    return {
+      query: { ...bothOf(query, ofStep), by, sort, ...steps } as BreakdownQuery,
+      missing: others,
+      experts,
+    };
   });
   return new Resource<Content>({
     // The totals of a growing session are read again with its facts, once a second.
@@ -215,12 +242,21 @@ function contentOf(
       const info = session.info.value;
       const grown =
         all && info.is === 'ready' ? `${info.value.state} ${info.value.steps ?? 0}` : '';
-      return `${JSON.stringify(request.value.query)} ${grown}`;
+      return `${JSON.stringify(request.value)} ${grown}`;
     },
     load: async (signal) => {
-      const { query, missing } = request.peek();
-      const head = await api.breakdown(session.id, { ...query, limit: 0 }, signal);
-      return head.ok ? ok({ query, missing, head: head.value }) : head;
+      const { query, missing, experts } = request.peek();
+      const limit = experts.length > 0 ? MAX_PAGE_ROWS : 0;
+      const head = await api.breakdown(session.id, { ...query, limit }, signal);
+      if (!head.ok) return head;
+      const isChosen = ({ name }: BreakdownRow): boolean => {
+        const part = partNamed(name);
+        return (
+          part?.kind === 'expert' && experts.every((term) => !excludesNumber(term, part.expert))
+        );
+      };
+      const chosen = experts.length > 0 ? head.value.rows.filter(isChosen) : null;
+      return ok({ query, missing, head: head.value, chosen });
     },
     reconnects,
   });

@@ -20,7 +20,7 @@ import { tokenColumns } from './columns';
 import { Note } from './Note';
 import { encodeTable } from './table_options';
 import { copySelected, type TableProps } from './table_actions';
-import { tokenSql, tokenTotals, type TokenTotal } from './token_totals';
+import { selectsExperts, tokenSql, tokenTotals, type TokenTotal } from './token_totals';
 
 interface Content {
   readonly plan: AccessPlan;
@@ -28,9 +28,12 @@ interface Content {
 }
 
 // "40 tokens and 1 prompt step of 27 tokens": which tokens of a prompt make the accesses is not known.
+// Those that used an expert are known: "43 tokens".
 function tokensText(rows: readonly TokenTotal[]): string {
-  const together = rows.filter(({ token_count: count }) => count > 1);
-  const single = plural(rows.length - together.length, 'token');
+  const together = rows.filter(({ token_count: count, routed }) => count > 1 && routed === null);
+  const known = rows.reduce((sum, { routed }) => sum + (routed?.length ?? 0), 0);
+  const alone = rows.filter(({ token_count: count, routed }) => count <= 1 && routed === null);
+  const single = plural(known + alone.length, 'token');
   if (together.length === 0) return single;
   const tokens = together.reduce((sum, { token_count: count }) => sum + count, 0);
   return `${single} and ${plural(together.length, 'prompt step')} of ${plural(tokens, 'token')}`;
@@ -40,7 +43,8 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
   const { navigation } = store;
   const order = usePart(() => navigation.view.value.sorts[panel] ?? 'step');
   const sort = useMemo(() => sortOf(order), [order]);
-  const columns = useMemo(() => tokenColumns(session.data), [session]);
+  const ofExperts = usePart(() => selectsExperts(parseFilter(navigation.view.value.filter)));
+  const columns = useMemo(() => tokenColumns(session.data, ofExperts), [session, ofExperts]);
   const resource = useMemo(() => contentOf(store, session), [store, session]);
   const { value, error } = useResource(resource);
   const rows = useMemo(() => sortedRows(value?.rows ?? [], columns, sort), [value, columns, sort]);
@@ -59,7 +63,7 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
     );
   }
   if (!value) return <Loading>Adding up…</Loading>;
-  copy.current = copyFromRows(columns, rows, grid, value.plan.steps.length > 0 ? tokenSql(value.plan) : null); // prettier-ignore
+  copy.current = copyFromRows(columns, rows, grid, value.plan.steps.length > 0 ? tokenSql(value.plan, ofExperts) : null); // prettier-ignore
   const sum = (of: 'time' | 'bytes_read' | 'bytes_written' | 'accesses'): number =>
     rows.reduce((all, row) => all + row[of], 0);
   const active = rows.findIndex(({ step }) => step === selected);
@@ -76,7 +80,8 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
           class="note-hint"
           title="The tokens of a prompt are evaluated together. Enter lists the accesses, too."
         >
-          A prompt is one row. Double click lists the accesses of a row.
+          {ofExperts ? 'The tokens of a prompt share' : 'A prompt is'} one row. Double click lists
+          the accesses of a row.
         </span>
       </Note>
       <div class="table">
@@ -134,9 +139,11 @@ function contentOf(store: Store, session: OpenSession): Resource<Content> {
     },
     load: async (signal) => {
       const plan = planOf();
+      const { range, filter } = store.navigation.view.peek();
+      const view = { terms: parseFilter(filter), range };
       if (plan.steps.length === 0) return ok({ plan, rows: [] });
       const { api } = session.context;
-      const rows = await tokenTotals(api, session.id, session.data, plan, signal);
+      const rows = await tokenTotals(api, session.id, session.data, plan, view, signal);
       return rows.ok ? ok({ plan, rows: rows.value }) : rows;
     },
     reconnects: session.context.reconnects,
@@ -144,6 +151,6 @@ function contentOf(store: Store, session: OpenSession): Resource<Content> {
 }
 
 const emptyText = (filter: string): string =>
-  parseFilter(filter).some(({ key, not }) => key === 'expert' && !not)
+  selectsExperts(parseFilter(filter))
     ? 'No access of the session matches. An expert that was chosen for no token has no accesses.'
     : 'No access of the session matches.';

@@ -252,24 +252,33 @@ export const GROUP_NAMES: Readonly<Record<Group, string>> = {
   phase: 'phase',
 };
 
-export function tokenColumns(data: TraceData): readonly TableColumn<TokenTotal>[] {
-  const words = (row: TokenTotal): string => wordsOf(data, data.steps[row.step]);
+// `ofExperts`: the totals are of experts, which some tokens of a prompt used.
+export function tokenColumns(
+  data: TraceData,
+  ofExperts: boolean,
+): readonly TableColumn<TokenTotal>[] {
+  const words = ({ step, routed }: TokenTotal): string =>
+    routed === null
+      ? wordsOf(data, data.steps[step])
+      : routed.map((one) => visibleText(data.tokens[one]?.text ?? '')).join(' ');
   // prettier-ignore
   return [
-    number('token_id', 'token', 74, (row) => row.token_id, String, { text: tokensText }),
+    ofExperts
+      ? text('tokens', 'tokens', 130, tokensText, { unsortable: true, sql: null, hint: 'Those that the router sent to these experts' })
+      : number('token_id', 'token', 74, (row) => row.token_id, String, { text: tokensText }),
     text('text', 'text', 150, words, { grow: 1, mono: true, unsortable: true, sql: null }),
     number('step', 'step', 56, (row) => row.step, String),
     text('phase', 'phase', 80, (row) => row.phase),
     number('accesses', 'accesses', 84, (row) => row.accesses, formatCount, { greatestFirst: true }),
     bytes('bytes_read', 'read', (row) => row.bytes_read),
     bytes('bytes_written', 'written', (row) => row.bytes_written),
-    time('time', 'op time', (row) => row.time, { hint: 'Of the ops that make these accesses' }),
+    time('time', 'op time', (row) => row.time, { hint: ofExperts ? 'The part of these experts in the time of their ops' : 'Of the ops that make these accesses' }),
   ];
 }
 
 // The tokens of a prompt are evaluated together: they are one row.
-const tokensText = ({ token_id: first, token_count: count }: TokenTotal): string =>
-  count > 1 ? `${first}–${first + count - 1}` : String(first);
+const tokensText = ({ token_id: first, token_count: count, routed }: TokenTotal): string =>
+  routed !== null ? routed.join(', ') : count > 1 ? `${first}–${first + count - 1}` : String(first);
 
 // As on the axes of the map.
 const groupName = (by: Group, name: string): string =>

@@ -2,7 +2,7 @@
 import { signal, untracked } from '@preact/signals';
 import type { Conditions } from '../../net/types';
 import { ok } from '../../result';
-import { CLEAN_STEPS } from './filter';
+import { CLEAN_STEPS, type FilterKey } from './filter';
 import type { OpenSession } from '../session/open_session';
 import { perSession } from '../session/per_session';
 import { Resource } from '../resource';
@@ -16,6 +16,7 @@ export interface Answer {
   readonly options?: string; // of the panel, as in links; absent: those it has
   readonly sort?: string;
   readonly filter?: string;
+  readonly edits?: FilterKey; // the word of the filter that the visitor replaces
   readonly step?: number; // that is shown; absent: the one shown before
   readonly generated?: true; // of the generated tokens, if there are some
   readonly times?: true; // of the clean steps, if the machine disturbed the session

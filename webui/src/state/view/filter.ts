@@ -441,11 +441,10 @@ export const excludes = (
   terms: readonly Term[],
   of: 'expert' | 'layer',
   number: number,
-): readonly Term[] =>
-  terms.filter(
-    ({ key, values, not }) =>
-      key === of && values.some((value) => hasNumber(number, value)) === not,
-  );
+): readonly Term[] => terms.filter((term) => term.key === of && excludesNumber(term, number));
+
+export const excludesNumber = ({ values, not }: Term, number: number): boolean =>
+  values.some((value) => hasNumber(number, value)) === not;
 
 function layersOf({ values, not }: Term, layers: number): string | null {
   const bounds = values.map(boundsOf);

@@ -198,10 +198,19 @@ describe('totals by token', () => {
   data.addStep(step(1, { token_id: 3, token_count: 1, accesses: 4, bytes_read: 40 }));
   data.addStep(step(2, { token_id: 4, token_count: 1, accesses: 5, bytes_read: 50 }));
   const signal = new AbortController().signal;
-  const totals = async (filter: string, rows: readonly (readonly number[])[]) => {
-    const query = vi.fn(() => Promise.resolve(ok({ columns: [], rows, truncated: false })));
-    const plan = accessPlan(data, ALL, parseFilter(filter), null);
-    const found = await tokenTotals({ query } as never, 's', data, plan, signal);
+  // `chosen`: step and token of the router's choices.
+  const totals = async (
+    filter: string,
+    rows: readonly (readonly number[])[],
+    chosen: readonly (readonly number[])[] = [],
+  ) => {
+    const query = vi.fn((_: string, sql: string) =>
+      Promise.resolve(ok({ columns: [], rows: sql.includes(' FROM expert ') ? chosen : rows })),
+    );
+    const terms = parseFilter(filter);
+    const plan = accessPlan(data, ALL, terms, null);
+    const view = { terms, range: null };
+    const found = await tokenTotals({ query } as never, 's', data, plan, view, signal);
     return { query, plan, rows: found.ok ? found.value : null };
   };
   it('of whole steps are known without a query', async () => {
@@ -217,13 +226,30 @@ describe('totals by token', () => {
       [0, 6, 60, 0, 700],
       [2, 3, 30, 0, 500],
     ]);
-    expect(query).toHaveBeenCalledWith('s', tokenSql(plan), expect.any(Number), signal);
-    expect(tokenSql(plan)).toContain(
+    expect(query).toHaveBeenCalledWith('s', tokenSql(plan, true), expect.any(Number), signal);
+    expect(tokenSql(plan, true)).toContain(
       'WHERE step BETWEEN 0 AND 2 AND op_layer_id = 2 AND expert_id = 3 GROUP BY step, op',
     );
     expect(rows?.map((row) => [row.token_id, row.token_count, row.accesses, row.time])).toEqual([
       [0, 3, 6, 700],
       [4, 1, 3, 500],
     ]);
+    // Choices without tokens: the whole steps.
+    expect(rows?.map(({ routed }) => routed)).toEqual([null, null]);
+  });
+  it('of an expert are those of the tokens that used it', async () => {
+    const sums = [[0, 6, 60, 0, 700], [1, 3, 30, 0, 100], [2, 3, 30, 0, 500]]; // prettier-ignore
+    const chosen = [[0, 0], [0, 2], [2, 4]]; // prettier-ignore
+    const { query, rows } = await totals('layer:2 expert:3', sums, chosen);
+    expect(rows?.map(({ step, routed }) => [step, routed])).toEqual([[0, [0, 2]], [2, [4]]]); // prettier-ignore
+    const asked = query.mock.calls.map(([, sql]) => sql);
+    expect(asked.some((sql) => sql.includes('sum(self_ns)'))).toBe(true);
+    expect(asked.find((sql) => sql.includes('FROM expert'))).toContain(
+      'token_id IS NOT NULL AND layer_id = 2 AND expert_id = 3',
+    );
+    // Of other parts, an op counts as a whole.
+    const { query: all } = await totals('layer:2', sums, chosen);
+    expect(all.mock.calls.map(([, sql]) => sql).join()).toMatch(/max\(duration_ns\)/);
+    expect(all).toHaveBeenCalledTimes(1);
   });
 });
