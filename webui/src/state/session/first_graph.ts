@@ -1,7 +1,7 @@
 // What is known of the model before the first step of a session has ended: the tensors of its files, and
 // the graph of an earlier session of the same model, whose ops are probably those that run now.
 import { computed } from '@preact/signals';
-import type { GgufTensor } from '../../net/types';
+import type { GgufTensor, Session } from '../../net/types';
 import { ok } from '../../result';
 import type { OpenSession } from './open_session';
 import { templateGraph, templateOf, type TemplateGraph } from './per_session';
@@ -25,6 +25,17 @@ export function firstGraphOf(store: Store, session: OpenSession): FirstGraph {
   return fresh;
 }
 
+// A session of the same model. The graph of a cancelled one may have only the ops that had run.
+export const earlierSession = <One extends Pick<Session, 'id' | 'state' | 'model' | 'steps'>>(
+  sessions: readonly One[],
+  run: string,
+  path: string | undefined,
+): One | undefined =>
+  sessions.find(
+    (one) =>
+      one.id !== run && one.state === 'done' && one.model?.path === path && (one.steps ?? 0) > 0,
+  );
+
 function otherGraph(store: Store, session: OpenSession): Resource<TemplateGraph> {
   const { api, reconnects } = session.context;
   const earlier = computed(() => {
@@ -33,10 +44,7 @@ function otherGraph(store: Store, session: OpenSession): Resource<TemplateGraph>
     const page = store.sessions.page.value;
     if (!run || list.is !== 'ready' || page.is !== 'ready') return null;
     const path = list.value.models.find(({ id }) => id === run.model)?.path;
-    const found = page.value.sessions.find(
-      (one) => one.id !== run.id && one.model?.path === path && (one.steps ?? 0) > 0,
-    );
-    return found?.id ?? null;
+    return earlierSession(page.value.sessions, run.id, path)?.id ?? null;
   });
   const source = computed(() => {
     if (templateOf(session).value !== 0) return null;
@@ -91,8 +99,9 @@ export function runningOpText(store: Store, session: OpenSession): string | null
   const { flight } = session.data;
   if (!flight || !session.active.value) return null;
   const graph = firstGraphOf(store, session).graph.state.value.value;
-  const all = graph?.outputs.size ?? 0;
-  const count = `op ${flight.ops + 1}${all > 0 ? ` of ${all}` : ''}`;
-  const next = graph?.outputs.get(flight.op + 1);
+  // More ops than the graph has: it is that of another one.
+  const isThis = (graph?.outputs.size ?? 0) > flight.ops;
+  const count = `op ${flight.ops + 1}${isThis && graph ? ` of ${graph.outputs.size}` : ''}`;
+  const next = isThis ? graph?.outputs.get(flight.op + 1) : undefined;
   return next ? `${next.op} ${next.name}, ${count}` : count;
 }
