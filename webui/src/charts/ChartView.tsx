@@ -3,7 +3,16 @@
 import { useSignal, type Signal } from '@preact/signals';
 import { useEffect, useId, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { FONT, paintScene, themeOf } from './paint';
-import { itemAt, rowsBetween, sceneOf, slicesOf, type Item, type Kind, type Scene } from './scene';
+import {
+  itemAt,
+  readableWidth,
+  rowsBetween,
+  sceneOf,
+  slicesOf,
+  type Item,
+  type Kind,
+  type Scene,
+} from './scene';
 import { exactValue, formatValue, labelOf, type ChartTable } from './table';
 
 export const measureText = (() => {
@@ -111,7 +120,7 @@ export function ChartView(props: ChartViewProps) {
       aria-roledescription="chart"
       aria-label={`${props.label}. Arrow keys move over its parts, Enter selects one.`}
       tabIndex={0}
-      style={{ height: `${height}px` }}
+      style={{ height: `${height}px`, ...(kind === 'heat' ? { minWidth: `${readableWidth(table)}px` } : {}) }} // prettier-ignore
       onPointerDown={(event) => {
         if (event.button !== 0) return;
         start.current = place(event)[0];

@@ -56,6 +56,7 @@ const MARK = { is: 'mark' } as const;
 const TEXT = { is: 'text' } as const;
 const LABEL_H = 16; // pixels that a name needs
 const MIN_NAME_W = 18; // pixels of a cell with a name
+const NAMED_W = 46; // of a cell whose name can be read
 const BOTTOM = 20;
 const TOP = 8;
 const RIGHT = 14;
@@ -352,6 +353,14 @@ function pie(table: ChartTable, size: Size): Scene {
 
 // ---- Heat map -------------------------------------------------------------------------
 
+// The width at which the names of the cells can be read; 0: any.
+export const readableWidth = ({ series: all }: ChartTable): number =>
+  all.some(({ names }) => names !== undefined) ? NAMED_W * (all.length + 2) : 0;
+
+// A name without the mark of its leading space, if it does not fit with it.
+const bare = (name: string, width: number, measure: Measure): string =>
+  name.length > 1 && name.startsWith('␣') && measure(name) > width ? name.slice(1) : name;
+
 function heat(table: ChartTable, size: Size, measure: Measure): Scene {
   const { keys, series: all } = table;
   const labels = keys.map((_, row) => labelOf(table, row));
@@ -375,7 +384,7 @@ function heat(table: ChartTable, size: Size, measure: Measure): Scene {
         shapes.push({ is: 'rect', x: box.x, y, w: w > 4 ? w - 1 : w, h: h > 4 ? h - 1 : h, tone: { is, at: value / most } }); // prettier-ignore
       const text = names?.[row] ?? '';
       if (text !== '' && h >= LABEL_H - 4 && w >= MIN_NAME_W)
-        shapes.push({ is: 'text', x: box.x + w / 2, y: y + h / 2, text: fitted(text, w - 4, measure), align: 'middle', tone: { is: 'on-heat', at: value / most } }); // prettier-ignore
+        shapes.push({ is: 'text', x: box.x + w / 2, y: y + h / 2, text: fitted(bare(text, w - 4, measure), w - 4, measure), align: 'middle', tone: { is: 'on-heat', at: value / most } }); // prettier-ignore
       items.push({ row, series: n, box });
     });
   });

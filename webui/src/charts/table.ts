@@ -37,6 +37,7 @@ export type KeyOf =
 export interface Pick {
   readonly of: KeyOf;
   readonly name: string;
+  readonly step?: number; // that it is of
 }
 
 export interface Series {
@@ -45,7 +46,7 @@ export interface Series {
   readonly values: readonly (number | null)[];
   readonly pick?: Pick; // what a click on a part of this series selects, instead of the key
   readonly picks?: readonly Pick[]; // the same, by row
-  readonly names?: readonly string[]; // of a heat map, by row: written into the cells if there is room
+  readonly names?: readonly string[]; // of a heat map, by row: written into the cells if there is room, and into the table
 }
 
 // A further column of the table, of words.
@@ -57,6 +58,7 @@ export interface Words {
 export interface ChartTable {
   readonly missing?: string; // why the question does not apply to the session, as the server says
   readonly key: { readonly name: string; readonly of: KeyOf };
+  readonly named?: string; // what the names of the cells are, such as "most likely"
   readonly across?: string; // of a heat map: what its columns are, such as "expert"
   readonly part?: string; // what it is of, if the title does not say it: "layer 2"
   readonly keys: readonly (string | number)[];
@@ -145,14 +147,22 @@ export const UNIT_NAMES: Readonly<Record<Unit, string>> = {
 const columnName = ({ name, unit }: Series): string =>
   unit === 'count' || unit === 'number' ? name : `${name} (${unit})`;
 
-export function namesOf({ key, series, more = [], words = [] }: ChartTable): readonly string[] {
-  return [key.name, ...[...series, ...more].map(columnName), ...words.map(({ name }) => name)];
-}
+// The names of the cells have a column of their own before that of the values.
+export function namesOf({ key, series, more = [], words = [], named = 'name' }: ChartTable): readonly string[] {
+  return [
+    key.name,
+    ...[...series, ...more].flatMap((one) => [...(one.names ? [`${one.name}: ${named}`] : []), columnName(one)]),
+    ...words.map(({ name }) => name),
+  ];
+} // prettier-ignore
 
 export function rowsOf({ keys, series, more = [], words = [] }: ChartTable): Cell[][] {
   return keys.map((key, row): Cell[] => [
     key,
-    ...[...series, ...more].map(({ values }) => values[row] ?? null),
+    ...[...series, ...more].flatMap(({ values, names }) => [
+      ...(names ? [names[row] ?? ''] : []),
+      values[row] ?? null,
+    ]),
     ...words.map(({ values }) => values[row] ?? ''),
   ]);
 }

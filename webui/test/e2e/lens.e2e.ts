@@ -1,6 +1,7 @@
 // What the model would have said after each layer: a run of the page that captures it, in charts whose
 // figures are those of REST, and the text of the answer tinted by them.
 import { describe, expect, it } from 'vitest';
+import { visibleText } from '../../src/format';
 import type { LensRow, OutputChannels, ResidualLayer } from '../../src/net/types';
 import { AnalyticsPage } from './support/analytics_page';
 import { PageFixture } from './support/page_fixture';
@@ -8,7 +9,7 @@ import { PageFixture } from './support/page_fixture';
 const fixture = PageFixture.use();
 const analytics = new AnalyticsPage(fixture);
 const cellsOf = (row: Readonly<Record<string, string>>): readonly number[] =>
-  Object.entries(row).flatMap(([name, value]) => (name === 'layer' ? [] : [Number(value)]));
+  Object.entries(row).flatMap(([name, value]) => (name.endsWith('(share)') ? [Number(value)] : []));
 
 // How many ranges of adjacent tokens have such a probability.
 const runsOf = (rows: readonly LensRow[], is: (probability: number) => boolean): number =>
@@ -59,6 +60,15 @@ describe('the page of the logit lens', () => {
         expect(cellsOf(row)).toEqual(tokens.map((token) => value(at(token, n) ?? ({} as LensRow))));
       });
     }
+    // Each value is beside the token that it is of.
+    const likely = (await analytics.csv('lens_likely')).map((row) =>
+      Object.entries(row).flatMap(([name, value]) =>
+        name.endsWith(': most likely') ? [value] : [],
+      ),
+    );
+    likely.forEach((row, n) => {
+      expect(row).toEqual(tokens.map((token) => visibleText(at(token, n)?.likely[0]?.text ?? '')));
+    });
     const output = rows.filter(({ layer }) => layer === null);
     const surprise = await analytics.csv('lens_surprise');
     expect(surprise.map((row) => Number(row.token))).toEqual(tokens);
@@ -83,6 +93,13 @@ describe('the page of the logit lens', () => {
     await analytics.card('lens_likely').getByRole('application').press('Home');
     const tip = await analytics.card('lens_likely').getByRole('status').innerText();
     expect(tip).toContain(output[0]?.likely[0]?.text.trim());
+    // It opens the step that evaluated the token before, and nothing that was selected earlier.
+    await fixture.show(fixture.session ?? '', 'sel=l:0', 'p.analytics=page:lens');
+    await analytics.open('lens');
+    await analytics.card('lens_likely').getByRole('application').press('Home');
+    await analytics.card('lens_likely').getByRole('application').press('Enter');
+    await expect.poll(() => fixture.hash.get('step')).toBe(String(output[0]?.step));
+    await expect.poll(() => fixture.hash.get('sel')).toBeNull();
     expect(await fixture.axeViolations()).toEqual([]);
 
     // The text, tinted by surprise.

@@ -37,8 +37,12 @@ export function selectionOf(session: OpenSession, { of, name }: Pick): Selection
 }
 
 export function choose(store: Store, session: OpenSession, pick: Pick): void {
-  const { of, name } = pick;
-  if (of === 'step') {
+  const { of, name, step } = pick;
+  if (step !== undefined) {
+    // Not what was selected at another step.
+    store.navigation.toStep(step);
+    store.select(selectionOf(session, pick));
+  } else if (of === 'step') {
     if (name !== '') store.navigation.toStep(Number(name));
   } else if (of === 'token') {
     store.selectToken(session, Number(name));

@@ -31,12 +31,18 @@ const mapOf = (value: (row: LensRow) => number | null | undefined, name?: (row: 
             name: nameOf(any),
             unit: 'share',
             values: column.map((row) => (row ? (value(row) ?? null) : null)),
-            pick: { of: 'token', name: String(token) },
+            // The step that evaluated the token before it said so.
+            picks: layers.map((layer) => ({
+              of: layer === null ? 'name' : 'layer',
+              name: String(layer ?? OUTPUT),
+              step: any.step,
+            })),
             ...(name ? { names: column.map((row) => (row ? name(row) : '')) } : {}),
           },
         ];
       }),
       most: 1,
+      named: 'most likely',
     };
   }); // prettier-ignore
 
