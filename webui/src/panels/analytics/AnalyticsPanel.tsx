@@ -65,6 +65,26 @@ function IfCaptured(props: { session: OpenSession; steps: number; what: Capture;
   return found && found.keys.length > 0 ? children : null;
 } // prettier-ignore
 
+// The filter may have come with a question of another view.
+function Filter({ store }: { store: SessionProps['store'] }) {
+  const filter = usePart(() => store.navigation.view.value.filter);
+  if (filter === '') return null;
+  return (
+    <span class="analytics-filter">
+      <span class="warn">Filter {filter}</span>{' '}
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          store.setFilter('', 'push');
+        }}
+      >
+        Clear
+      </button>
+    </span>
+  );
+}
+
 export function AnalyticsPanel({ store, session, panel }: SessionProps) {
   const options = decodeAnalytics(usePart(() => store.navigation.view.value.options[panel] ?? ''));
   const arrived = usePart(() => {
@@ -111,6 +131,7 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
           }}
         />
         <span class="toolbar-end" />
+        <Filter store={store} />
         {isRunning && (
           <span class="dim">
             of the first {plural(steps, 'step')}{' '}

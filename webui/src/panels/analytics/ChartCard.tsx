@@ -31,7 +31,7 @@ import { Empty, Failed, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
 import { choose, pathOf, selectionOf } from './choose';
 import { shownOf, type Shown } from './options';
-import { scopeOf, unused, type ChartSpec, type Scope } from './spec';
+import { applied, scopeOf, unused, type ChartSpec, type Scope } from './spec';
 
 const KIND_NAMES: Readonly<Record<Shown, string>> = {
   bar: 'Bars',
@@ -76,6 +76,7 @@ export function ChartCard(props: Props) {
   );
   const { value, error, loading } = useResource(resource);
   const missing = usePart(() => unused(spec.honours, scopeNow(store, session)).join('\n'));
+  const filtered = usePart(() => applied(spec.honours, scopeNow(store, session)).join(' '));
   const scene = useRef<Scene | null>(null);
   const { kind, series } = shownOf(props.shown, spec.kinds, spec.table);
   const table = useMemo(() => (value ? drawn(value, spec, kind, series) : null), [value, spec, kind, series]); // prettier-ignore
@@ -91,6 +92,11 @@ export function ChartCard(props: Props) {
       <header>
         <h2>{spec.title}</h2>
         {value && <span class="dim">{unitText(table ?? value, spec.kinds)}</span>}
+        {filtered !== '' && (
+          <span class="chart-filter" title="The filter applies to this chart.">
+            filter {filtered}
+          </span>
+        )}
         <Unused words={missing === '' ? [] : missing.split('\n')} />
         <span class="toolbar-end" />
         <span class="chart-tools">
@@ -139,7 +145,9 @@ export function ChartCard(props: Props) {
           ) : (
             <Legend {...{ store, session }} table={table} kind={kind} />
           )}
-          <Picture {...props} table={table} kind={kind} scene={scene} />
+          <div class={kind === 'heat' ? 'chart-scroll' : undefined}>
+            <Picture {...props} table={table} kind={kind} scene={scene} />
+          </div>
         </>
       )}
     </section>
@@ -170,18 +178,18 @@ function Picture(props: Props & { table: ChartTable; kind: Kind; scene: { curren
     const { selection } = store.navigation.view.value;
     const step = session.step.value;
     const isSelected = (pick: Pick): boolean => {
+      if (pick.step !== undefined && pick.step !== step) return false;
       if (pick.of === 'step') return String(step) === pick.name;
       const own = selection && selectionOf(session, pick);
       return own !== null && selection !== null && encodeSelection(own) === encodeSelection(selection);
     };
+    if (kind === 'heat' && selection)
+      for (const [n, { picks }] of table.series.entries()) {
+        const at = picks?.findIndex(isSelected) ?? -1;
+        if (at >= 0) return `${at} ${n}`;
+      }
     const row = table.keys.findIndex((_, i) => isSelected(pickOf(table, i, null)));
-    if (row >= 0) return `${row}`;
-    if (kind !== 'heat' || !selection) return '';
-    for (const [n, { picks }] of table.series.entries()) {
-      const at = picks?.findIndex(isSelected) ?? -1;
-      if (at >= 0) return `${at} ${n}`;
-    }
-    return '';
+    return row >= 0 ? `${row}` : '';
   });
   const [selectedRow, selectedSeries] = selected.split(' ');
   const brushed = BRUSHED[table.key.of];
@@ -371,12 +379,14 @@ function columnsOf(table: ChartTable): readonly Column<number>[] {
     ...all.map((series, n): Column<number> => ({
       key: `series${n}`,
       title: series.name,
-      width: 92,
+      width: series.names ? 130 : 92,
       align: 'right',
       unsortable: true,
+      ...(series.names ? { hint: `${table.named ?? 'name'}, ${UNIT_NAMES[series.unit]}` } : {}),
       text: (row) => {
         const value = series.values[row];
-        return value === null || value === undefined ? '' : formatValue(series.unit, value);
+        const name = series.names?.[row] ?? '';
+        return value === null || value === undefined ? '' : `${name} ${formatValue(series.unit, value)}`.trim(); // prettier-ignore
       },
       exact: (row) => {
         const value = series.values[row];

@@ -207,6 +207,13 @@ export function unused(honours: Honours, scope: Scope): readonly string[] {
   }
 }
 
+// The words of the filter that a chart honours.
+export function applied(honours: Honours, scope: Scope): readonly string[] {
+  if (honours === 'own') return [];
+  const lost = unused(honours, scope);
+  return parseFilter(scope.view.filter).flatMap(({ text }) => (lost.includes(text) ? [] : [text]));
+}
+
 // ---- Columns of statements ------------------------------------------------------------
 
 export const column = ({ columns, rows }: QueryRows, name: string): readonly (number | null)[] => {
