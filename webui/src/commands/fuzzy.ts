@@ -21,7 +21,7 @@ const isStart = (text: string, at: number): boolean =>
 
 // Null: a word is missing.
 export function fuzzy(query: string, text: string): Match | null {
-  const target = text.toLowerCase();
+  const target = spelled(text);
   const found = wordsOf(query).map((word) => bestOf(word, target));
   if (found.some((one) => one === null)) return null;
   const indices = [...new Set(found.flatMap((one) => one?.indices ?? []))].sort((a, b) => a - b);
@@ -29,8 +29,23 @@ export function fuzzy(query: string, text: string): Match | null {
   return { score: score === 0 ? 0 : score - LENGTH_PENALTY * target.length, indices };
 }
 
+// "memory-bound" is two words.
 const wordsOf = (query: string): readonly string[] =>
-  query.toLowerCase().split(/\s+/).filter(Boolean);
+  spelled(query)
+    .split(/[\s-]+/)
+    .filter(Boolean);
+
+// In one spelling, letter by letter: "optimize" is also "optimise".
+const spelled = (text: string): string => text.toLowerCase().replaceAll('iz', 'is');
+
+const PLAIN = 'a about an and are at be by can did do does for from had has have how i in is it its many me much my of on or show than that the there they this to two use used uses was were what when where which who why with'; // prettier-ignore
+const PLAIN_WORDS: ReadonlySet<string> = new Set(PLAIN.split(' '));
+
+// The words of a question that say what it is about: "which tokens used expert 3" is "tokens expert".
+export const topicOf = (query: string): string =>
+  wordsOf(query.replace(/[?!.,]/g, ' '))
+    .filter((word) => !PLAIN_WORDS.has(word) && !/^\d+$/.test(word))
+    .join(' ');
 
 // A plural is also found as a singular.
 function bestOf(word: string, target: string): Match | null {

@@ -6,6 +6,7 @@ import {
   showAnswer,
   type Answer,
 } from '../state/view/answer';
+import { NAN_SQL } from '../panels/sql/examples';
 import type { OpenSession } from '../state/session/open_session';
 import type { FilterKey } from '../state/view/filter';
 import type { View } from '../state/view/view';
@@ -18,6 +19,66 @@ const question = (id: string, title: string, words: string, answer: Answer) => (
   words,
   answer,
 });
+
+// About the values of the model: what has to be recorded for them is said in the view.
+const OF_VALUES = [
+  question(
+    'heads',
+    'Which head looks at the previous token?',
+    'attention head heads weights pattern attends induction',
+    {
+      panel: 'analytics',
+      topic: null,
+      shows: 'attention: where each head looks',
+      options: 'page:attention',
+      chart: 'head_ranges',
+    },
+  ),
+  question(
+    'lens',
+    'What would the model have said after a layer?',
+    'logit lens layers early exit prediction',
+    {
+      panel: 'analytics',
+      topic: null,
+      shows: 'the most likely token after each layer',
+      options: 'page:lens',
+    },
+  ),
+  question(
+    'nan',
+    'Where does the first NaN come from?',
+    'nan inf infinite not a number invalid values',
+    {
+      panel: 'sql',
+      topic: null,
+      shows: 'the ops whose output has NaN or infinite values, the first one first',
+      sql: NAN_SQL,
+    },
+  ),
+  question(
+    'lost',
+    'Which tensor lost most by quantization?',
+    'quantization error quantized weights reference difference f16',
+    {
+      panel: 'weights',
+      topic: null,
+      shows: 'the errors of the weights against a file of more bits, which is chosen there',
+      options: 'show:errors',
+    },
+  ),
+  question(
+    'zeros',
+    'Which weights are zero?',
+    'zeros sparse values of the weights outliers statistics',
+    {
+      panel: 'weights',
+      topic: null,
+      shows: 'statistics of every tensor, with its zeros',
+      options: 'show:tensors',
+    },
+  ),
+];
 
 const REPEAT = [
   'repeat',
@@ -51,12 +112,62 @@ const QUESTIONS = [
     options: 'rows:steps',
     sort: '-duration_ns',
   }),
+  question(
+    'bound',
+    'What is memory-bound, and how far?',
+    'memory bound compute bound bandwidth limit bottleneck roofline optimise first improve',
+    {
+      panel: 'analytics',
+      topic: null,
+      shows: 'the roofline: ops against the memory and the processor',
+      options: 'page:roofline',
+    },
+  ),
   question('bytes', 'What does a token read?', 'bytes per token weights kv cache', BYTES_ANSWER),
-  question('memory', 'How much RAM is enough?', 'how much memory ram budget cache size', {
-    panel: 'budget',
-    topic: 'memory',
-    shows: 'how much memory is enough',
-  }),
+  question(
+    'types',
+    'Which tensor type has the most bytes?',
+    'data types quantization quantized formats totals by tensor type largest',
+    {
+      panel: 'analytics',
+      topic: null,
+      shows: 'bytes by tensor type',
+      options: '',
+      chart: 'tensor_types',
+    },
+  ),
+  question(
+    'phases',
+    'How does the prompt differ from generation?',
+    'prompt against generation versus vs prefill decode compare phases',
+    {
+      panel: 'compare',
+      topic: null,
+      shows: 'the prompt and the answer',
+      options: 'of:phases',
+    },
+  ),
+  question(
+    'changed',
+    'What changed between two runs?',
+    'difference between two runs sessions compare regression before after',
+    {
+      panel: 'compare',
+      topic: null,
+      shows: 'this session and another one',
+      options: '',
+    },
+  ),
+  question(
+    'memory',
+    'How much RAM is enough?',
+    'how much memory is needed required ram budget cache size fit',
+    {
+      panel: 'budget',
+      topic: 'memory',
+      shows: 'how much memory is enough',
+    },
+  ),
   question('order', 'Is the file read in order?', 'sequential or random reads of the model file', {
     panel: 'map',
     topic: 'order',
@@ -104,6 +215,7 @@ export function questionsOf(store: Store, session: OpenSession | null, snapshot:
   const hasExperts = info?.is === 'ready' && (info.value.n_experts ?? 0) > 0;
   return [
     ...QUESTIONS,
+    ...OF_VALUES,
     question(...REPEAT, repeatAnswer(hasExperts)),
     ...(snapshot === null ? [] : [inMemory(snapshot)]),
     ...(hasExperts ? [ofExpert(store.navigation.view.peek())] : []),
@@ -124,7 +236,8 @@ export function questionCommands(store: Store): readonly Command[] {
       title,
       words,
       group: 'Questions',
-      enabled: () => answer.panel === 'budget' || store.open.peek() !== null,
+      enabled: () =>
+        answer.panel === 'budget' || answer.panel === 'weights' || store.open.peek() !== null,
       run: () => {
         ask(store, answer);
       },
@@ -135,7 +248,20 @@ export function questionCommands(store: Store): readonly Command[] {
 export function ask(store: Store, answer: Answer): void {
   void showAnswer(store, answer).then(() => {
     if (answer.edits) selectFilter(answer.edits);
+    if (answer.chart) scrollToChart(answer.chart);
   });
+}
+
+const MAX_FRAMES = 600; // until the chart is drawn
+
+// The panel may be loaded first.
+function scrollToChart(id: string, frames = 0): void {
+  const card = document.querySelector<HTMLElement>(`[data-chart="${id}"]`);
+  if (card?.dataset.loading === 'false') card.scrollIntoView();
+  else if (frames < MAX_FRAMES)
+    requestAnimationFrame(() => {
+      scrollToChart(id, frames + 1);
+    });
 }
 
 // Selects the value of a key of the filter, which the visitor replaces.

@@ -4,7 +4,7 @@
 import { effect, useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { isEnabled, type Command } from '../commands/command';
-import { rank } from '../commands/fuzzy';
+import { rank, topicOf } from '../commands/fuzzy';
 import { findTerms, type Term } from '../commands/glossary';
 import { jumpCommands } from '../commands/jumps';
 import { sessionItems } from '../commands/session_items';
@@ -115,12 +115,17 @@ interface Found {
 function search(store: Store, commands: readonly Command[], query: string): readonly Found[] {
   const usable = commands.filter((one) => !one.hidden && !one.local && isEnabled(one));
   const jumps = jumpCommands(store, query).map((item) => ({ item, indices: [] }));
-  const names = rank(
-    query,
-    usable,
-    ({ title }) => title,
-    ({ group, words = '' }) => `${group} ${words}`,
-  );
+  const ranked = (words: string) =>
+    rank(
+      words,
+      usable,
+      ({ title }) => title,
+      ({ group, words: others = '' }) => `${group} ${others}`,
+    );
+  const exact = ranked(query);
+  // A whole sentence: by the words that say what it is about.
+  const topic = topicOf(query);
+  const names = exact.length > 0 || topic === '' ? exact : ranked(topic);
   const found = sessionItems(store, query).map((item) => ({ item, indices: [] }));
   const { named, explained } = findTerms(store.shell.glossary.value, query);
   const terms = (of: readonly Term[]) =>

@@ -6,6 +6,8 @@ export interface SqlExample {
   readonly only?: 'experts';
 }
 
+export const NAN_SQL = '-- The numbers of NaN and Inf are recorded at level verbose: without it there are no rows.\nSELECT step, op, operation_type, tensor_name, op_layer_id, output_nan, output_inf\nFROM op\nWHERE output_nan > 0 OR output_inf > 0\nORDER BY step, op\nLIMIT 100'; // prettier-ignore
+
 export const EXAMPLES: readonly SqlExample[] = [
   {
     question: 'What did each step cost?',
@@ -50,6 +52,10 @@ export const EXAMPLES: readonly SqlExample[] = [
   {
     question: 'What the machine did to the slow steps',
     sql: 'SELECT step, duration_ns, verdict, cpu_wait_ns, major_faults, throttled_ns\nFROM step\nORDER BY duration_ns DESC\nLIMIT 20',
+  },
+  {
+    question: 'Where does the first NaN come from?',
+    sql: NAN_SQL,
   },
   {
     question: 'How often each expert was chosen',

@@ -10,12 +10,14 @@ import type { Store } from '../store';
 import { withKey, withStep, type View } from './view';
 
 export interface Answer {
-  readonly panel: 'table' | 'map' | 'budget';
+  readonly panel: 'table' | 'map' | 'budget' | 'analytics' | 'compare' | 'weights' | 'sql';
   readonly topic: Topic | null; // of the summary's sentence that answers, too; null: none does
   readonly shows: string; // what the panel shows then: "totals by op type, sorted by time"
   readonly options?: string; // of the panel, as in links; absent: those it has
   readonly sort?: string;
   readonly filter?: string;
+  readonly sql?: string; // of the panel SQL
+  readonly chart?: string; // of Analytics, that is scrolled to
   readonly edits?: FilterKey; // the word of the filter that the visitor replaces
   readonly step?: number; // that is shown; absent: the one shown before
   readonly generated?: true; // of the generated tokens, if there are some
@@ -127,6 +129,10 @@ const PANELS: Readonly<Record<Answer['panel'], string>> = {
   table: 'Table',
   map: 'Map',
   budget: 'Memory budget',
+  analytics: 'Analytics',
+  compare: 'Compare',
+  weights: 'Weights',
+  sql: 'SQL',
 };
 
 // Shows the answer, not what was selected before, and says so: Undo and the browser's Back restore
@@ -169,7 +175,7 @@ const changeText = ({ panel, shows }: Answer, before: View, { phase, filter }: V
 
 // False: another session was opened meanwhile.
 async function showView(store: Store, session: OpenSession, answer: Answer): Promise<boolean> {
-  const { panel, options, sort, filter = '' } = answer;
+  const { panel, options, sort, sql, filter = '' } = answer;
   const onlyClean = answer.times ? await needsClean(session) : false;
   if (store.open.peek() !== session) return false;
   const view = store.navigation.view.peek();
@@ -181,6 +187,7 @@ async function showView(store: Store, session: OpenSession, answer: Answer): Pro
     ),
     options: options === undefined ? view.options : withKey(view.options, panel, options),
     sorts: withKey(view.sorts, panel, sort ?? null),
+    filters: sql === undefined ? view.filters : withKey(view.filters, panel, sql),
     filter: [filter, onlyClean ? CLEAN_STEPS : ''].filter(Boolean).join(' '),
     range: null,
   });

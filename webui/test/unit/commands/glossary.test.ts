@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { rank } from '../../../src/commands/fuzzy';
+import { rank, topicOf } from '../../../src/commands/fuzzy';
 import { findTerms, parseGlossary } from '../../../src/commands/glossary';
 import { questionCommands } from '../../../src/commands/questions';
 import { fakeStore } from '../fakes';
@@ -50,8 +50,27 @@ describe('the questions', () => {
     ['disk waits', 'ask-waits'],
     ['sequential', 'ask-order'],
     ['random', 'ask-order'],
+    ['optimize first', 'ask-bound'],
+    ['optimise first', 'ask-bound'],
+    ['memory-bound', 'ask-bound'],
+    ['what changed', 'ask-changed'],
+    ['difference between two runs', 'ask-changed'],
+    ['prompt against generation', 'ask-phases'],
+    ['quantization', 'ask-lost'],
+    ['quantisation', 'ask-lost'],
+    ['tensor type', 'ask-types'],
+    ['memory needed', 'ask-memory'],
+    ['previous token', 'ask-heads'],
+    ['attention head', 'ask-heads'],
+    ['logit lens', 'ask-lens'],
+    ['zero', 'ask-zeros'],
+    ['nan', 'ask-nan'],
   ])('are found by “%s”', (query, id) => {
     const [first] = rank(query, commands, ({ title }) => title, ({ words = '' }) => words); // prettier-ignore
     expect(first?.item.id).toBe(id);
+  });
+  it('are about some words of a sentence', () => {
+    expect(topicOf('Which tokens used expert 3?')).toBe('tokens expert');
+    expect(topicOf('how much is it')).toBe('');
   });
 });
