@@ -249,7 +249,7 @@ function History({ open }: { open: (sql: string) => void }) {
 function Tables({ add }: { add: (name: string) => void }) {
   return (
     <Menu label="Tables" title="The tables and views; a click shows the first rows">
-      {TABLES.map(({ name, about }) => (
+      {TABLES.map(({ name, about, columns }) => (
         <MenuItem
           key={name}
           run={() => {
@@ -257,7 +257,9 @@ function Tables({ add }: { add: (name: string) => void }) {
           }}
         >
           <span class="mono">{name}</span>{' '}
-          <span class="dim sql-line">{about.split(/[.:]/)[0]}</span>
+          <span class="dim sql-line" title={columns.map((one) => one.name).join(', ')}>
+            {about.split(/[.:](?:\s|$)/)[0]}
+          </span>
         </MenuItem>
       ))}
     </Menu>

@@ -36,9 +36,15 @@ export function parseSchema(markdown: string): readonly SqlTable[] {
             }));
           })
         : namesIn(body.slice(body.indexOf(':'))).map((one) => ({ name: one, type: '', meaning: '' }));
-    return { name: name.trim(), about: plain(body.split('\n\n')[1] ?? ''), columns };
+    return { name: name.trim(), about: aboutOf(body), columns };
   });
 } // prettier-ignore
+
+// Its first paragraph; empty: it has only a table.
+function aboutOf(body: string): string {
+  const first = body.trim().split('\n\n')[0] ?? '';
+  return /^[|<]/.test(first) ? '' : plain(first);
+}
 
 // Names of columns: in backticks, lower case.
 const namesIn = (text: string): readonly string[] => [

@@ -19,6 +19,11 @@ describe('the schema', () => {
       'operation_type', 'executions', 'duration_ns', 'bytes_read', 'bytes_written', 'bytes_per_s',
     ]); // prettier-ignore
     for (const { name, columns } of tables) expect(columns.length, name).toBeGreaterThan(1);
+    expect(tables.find(({ name }) => name === 'expert')?.about).toBe(
+      'The choices of the routers: one row per token, layer and rank.',
+    );
+    expect(tables.map(({ about }) => about).join('\n')).not.toMatch(/<!--|\|/);
+    for (const { name, about } of tables) expect(about, name).not.toBe('');
   });
 });
 
