@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { CHARTS } from '../../../../src/panels/analytics/all_charts';
 import { decodeAnalytics, encodeAnalytics, shownOf } from '../../../../src/panels/analytics/options'; // prettier-ignore
 import { PAGES } from '../../../../src/panels/analytics/page_list';
-import { scopeOf, unused } from '../../../../src/panels/analytics/spec';
+import { scopeOf, applied, unused } from '../../../../src/panels/analytics/spec';
 import { fromHash, toHash } from '../../../../src/state/view/url';
 import { emptyView } from '../../../../src/state/view/view';
 
@@ -61,5 +61,8 @@ describe('what a chart honours', () => {
     ]);
     expect(unused('phase', scope('layer:1'))).toEqual(['layer:1']);
     expect(unused('own', scope('layer:1', range))).toEqual([]);
+    expect(applied('everything', scope('component:ffn type:q4_k'))).toEqual(['component:ffn']);
+    expect(applied('phase', scope('layer:1'))).toEqual([]);
+    expect(applied('own', scope('layer:1'))).toEqual([]);
   });
 });
