@@ -294,8 +294,11 @@ void GenerationRun::stop_on_sampler(const SampleError& error) {
       result_.invalid_logits = true;
       return fail(
           "The model computed an invalid number (NaN or infinity). Its file is probably damaged: "
-          "download or convert it again. Recorded at level verbose, the session says where "
-          "the first one appeared.");
+          "download or convert it again. " +
+          std::string(request_.level == Level::Verbose
+                          ? "The findings of the session (tt report, or the summary of the page) "
+                            "name the op of the first one."
+                          : "Record it at level verbose to see which op computed the first one."));
     case SampleError::Kind::Grammar:
       return stop_on_grammar(error.grammar);
     case SampleError::Kind::Complete:

@@ -29,7 +29,7 @@ export function fuzzy(query: string, text: string): Match | null {
   return { score: score === 0 ? 0 : score - LENGTH_PENALTY * target.length, indices };
 }
 
-// "memory-bound" is two words.
+// Words joined by a hyphen are several words.
 const wordsOf = (query: string): readonly string[] =>
   spelled(query)
     .split(/[\s-]+/)

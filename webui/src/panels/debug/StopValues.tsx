@@ -9,7 +9,7 @@ import type { OpenSession } from '../../state/session/open_session';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { useResource } from '../../ui/hooks';
-import { firstIndices, valueTable, valueText } from './values';
+import { firstIndices, firstPlace, valueTable, valueText } from './values';
 
 const MAX_VALUES = 2000; // that are shown
 
@@ -111,7 +111,18 @@ function Tensor(props: {
   const problem = value && !('values' in value.part) ? value.part : error;
   return (
     <>
-      {value && <Statistics of={value.whole} />}
+      {value && (
+        <Statistics
+          of={value.whole}
+          find={async (of) => {
+            const place = await firstPlace(shape, async (places) => {
+              const read = await store.api.debugValues(session.id, { tensor: label, indices: places, limit: 0 }); // prettier-ignore
+              return read.ok ? read.value.statistics[of] > 0 : null;
+            });
+            if (place !== null) choose(place);
+          }}
+        />
+      )}
       <label class="debug-indices">
         <span>Elements</span>
         <input
@@ -162,7 +173,9 @@ const valuesOf = (
     reconnects: session.context.reconnects,
   });
 
-function Statistics({ of: { statistics } }: { of: DebugValues }) {
+// `find`: shows the first value that is not a number, or infinite.
+function Statistics(props: { of: DebugValues; find: (of: 'nan' | 'inf') => Promise<void> }) {
+  const { statistics } = props.of;
   const { elements, nan, inf, min, max, mean, std, norm } = statistics;
   const figures: readonly (readonly [string, number | null])[] = [
     ['min', min],
@@ -188,18 +201,28 @@ function Statistics({ of: { statistics } }: { of: DebugValues }) {
       {nan > 0 && (
         <div class="bad">
           <dt>NaN</dt>
-          <dd class="mono">{formatCount(nan)}</dd>
+          <dd class="mono">
+            <First text={formatCount(nan)} find={() => void props.find('nan')} />
+          </dd>
         </div>
       )}
       {inf > 0 && (
         <div class="bad">
           <dt>Inf</dt>
-          <dd class="mono">{formatCount(inf)}</dd>
+          <dd class="mono">
+            <First text={formatCount(inf)} find={() => void props.find('inf')} />
+          </dd>
         </div>
       )}
     </dl>
   );
 }
+
+const First = ({ text, find }: { text: string; find: () => void }) => (
+  <button type="button" class="link" title="Show the first one" onClick={find}>
+    {text}
+  </button>
+);
 
 function Numbers(props: { shape: readonly number[]; indices: string; part: DebugValues }) {
   const { shape, indices, part } = props;
@@ -224,7 +247,11 @@ function Numbers(props: { shape: readonly number[]; indices: string; part: Debug
               <tr key={i}>
                 {name === '' ? <td /> : <th scope="row">{name}</th>}
                 {values.map((value, n) => (
-                  <td key={n} title={String(value)}>
+                  <td
+                    key={n}
+                    class={typeof value === 'string' ? 'bad' : undefined}
+                    title={String(value)}
+                  >
                     {valueText(value)}
                   </td>
                 ))}

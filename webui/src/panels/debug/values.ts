@@ -61,6 +61,32 @@ export function valueTable(
   return { columns, rows };
 }
 
+// The place of the first element of which `has` is true of any selection that contains it, as indices;
+// null: there is none, or it cannot be told.
+export async function firstPlace(
+  shape: readonly number[],
+  has: (indices: string) => Promise<boolean | null>,
+): Promise<string | null> {
+  const dimensions = dimensionsOf(shape).toReversed(); // outermost first
+  const found: number[] = [];
+  const indices = (range: string): string =>
+    [...found.map(String), range, ...dimensions.slice(found.length + 1).map(() => '*')].join(', ');
+  for (const n of dimensions) {
+    let [from, to] = [0, n];
+    while (to - from > 1) {
+      const middle = Math.floor((from + to) / 2);
+      const first = await has(
+        indices(middle - from === 1 ? String(from) : `${from}-${middle - 1}`),
+      );
+      if (first === null) return null;
+      if (first) to = middle;
+      else from = middle;
+    }
+    found.push(from);
+  }
+  return (await has(found.join(', '))) === true ? found.join(', ') : null;
+}
+
 // 5 significant digits.
 export function valueText(value: number | string | null): string {
   if (typeof value !== 'number') return value ?? '–';

@@ -112,10 +112,14 @@ function Found({ store, session }: { store: Store; session: OpenSession }) {
       </button>
     );
   if (!value) return <p class="dim">The whole session is being read…</p>;
-  const warnings = linesOf(value, 'warning');
+  const all = linesOf(value, 'warning');
+  // Values that are no numbers make the rest meaningless.
+  const invalid = all.filter(({ topic }) => topic === 'values');
+  const warnings = all.filter(({ topic }) => topic !== 'values');
   const advice = value.advice[0];
   return (
     <>
+      <Warnings {...{ store, session }} label="Invalid values" lines={invalid} />
       <dl class="headline" aria-label="Headline">
         {value.headline.map(({ name, value: figure, topic }) => (
           <div key={name} data-topic={topic}>
@@ -136,16 +140,27 @@ function Found({ store, session }: { store: Store; session: OpenSession }) {
           {advice.text}
         </p>
       )}
-      {warnings.length > 0 && (
-        <ul class="warnings" aria-label="Warnings">
-          {warnings.map((line) => (
-            <li key={line.text}>
-              <Sentence store={store} session={session} line={line} />
-            </li>
-          ))}
-        </ul>
-      )}
+      <Warnings {...{ store, session }} label="Warnings" lines={warnings} />
     </>
+  );
+}
+
+function Warnings(props: {
+  store: Store;
+  session: OpenSession;
+  label: string;
+  lines: readonly Line[];
+}) {
+  const { store, session, label, lines } = props;
+  if (lines.length === 0) return null;
+  return (
+    <ul class="warnings" aria-label={label}>
+      {lines.map((line) => (
+        <li key={line.text}>
+          <Sentence store={store} session={session} line={line} />
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -39,14 +39,22 @@ export function answerOf(topic: FindingTopic, evidence: Evidence): Answer {
   };
 }
 
-function lineOf({ topic, text, basis, evidence }: Finding): Line {
+// The op that a finding is about: a click selects it.
+const opOf = ({ kind, figures }: Finding): number | undefined => {
+  const value = figures.find(({ name }) => name === 'op')?.value;
+  return kind === 'not_a_number' && typeof value === 'number' ? value : undefined;
+};
+
+function lineOf(finding: Finding): Line {
+  const { topic, text, basis, evidence } = finding;
+  const op = opOf(finding);
   const phase = basis.phase === null ? '' : ` of phase ${basis.phase}`;
   const clean = basis.clean_only ? ', without those that the machine disturbed' : '';
   return {
     topic,
     text,
     hint: `${evidence.rest}: of ${String(basis.steps)} steps${phase}${clean}`,
-    evidence: answerOf(topic, evidence),
+    evidence: { ...answerOf(topic, evidence), ...(op === undefined ? {} : { op }) },
   };
 }
 

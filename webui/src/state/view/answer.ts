@@ -20,6 +20,7 @@ export interface Answer {
   readonly chart?: string; // of Analytics, that is scrolled to
   readonly edits?: FilterKey; // the word of the filter that the visitor replaces
   readonly step?: number; // that is shown; absent: the one shown before
+  readonly op?: number; // of the step, that is selected
   readonly generated?: true; // of the generated tokens, if there are some
   readonly times?: true; // of the clean steps, if the machine disturbed the session
 }
@@ -190,6 +191,7 @@ async function showView(store: Store, session: OpenSession, answer: Answer): Pro
     filters: sql === undefined ? view.filters : withKey(view.filters, panel, sql),
     filter: [filter, onlyClean ? CLEAN_STEPS : ''].filter(Boolean).join(' '),
     range: null,
+    ...(answer.op === undefined ? {} : { selection: { kind: 'op' as const, op: answer.op } }),
   });
   return true;
 }

@@ -1,6 +1,11 @@
 // Which elements of a tensor are read at a stop, and where they are.
 import { describe, expect, it } from 'vitest';
-import { firstIndices, valueTable, valueText } from '../../../../src/panels/debug/values';
+import {
+  firstIndices,
+  firstPlace,
+  valueTable,
+  valueText,
+} from '../../../../src/panels/debug/values';
 import { changeText } from '../../../../src/panels/debug/WhatIf';
 
 describe('the elements that are read first', () => {
@@ -14,6 +19,32 @@ describe('the elements that are read first', () => {
     [[2, 2, 2, 9], '0, 0, 0-1, 0-1'],
   ])('of %j are %s', (shape, indices) => {
     expect(firstIndices(shape)).toBe(indices);
+  });
+});
+
+describe('the first element', () => {
+  // Whether [from, to) of each dimension, outermost first, contains one of the elements.
+  const asked = (elements: readonly (readonly number[])[]) => (indices: string) => {
+    const ranges = indices.split(', ').map((part) => {
+      if (part === '*') return [0, Infinity] as const;
+      const [from = 0, to = from] = part.split('-').map(Number);
+      return [from, to] as const;
+    });
+    return Promise.resolve(
+      elements.some((one) => one.every((n, i) => n >= (ranges[i]?.[0] ?? 0) && n <= (ranges[i]?.[1] ?? -1))), // prettier-ignore
+    );
+  };
+  it.each([
+    [[128, 5, 1, 1], [[3, 70], [2, 127], [4, 0]], '2, 127'],
+    [[32, 20, 4, 1], [[3, 19, 31]], '3, 19, 31'],
+    [[32, 20, 4, 1], [[0, 0, 0]], '0, 0, 0'],
+    [[7, 1, 1, 1], [[6]], '6'],
+    [[7, 1, 1, 1], [], null],
+  ])('of %j with %j is %j', async (shape, elements, place) => {
+    expect(await firstPlace(shape, asked(elements))).toBe(place);
+  }); // prettier-ignore
+  it('is unknown if it cannot be read', async () => {
+    expect(await firstPlace([8, 8, 1, 1], () => Promise.resolve(null))).toBeNull();
   });
 });
 

@@ -46,6 +46,14 @@ describe('a summary', () => {
     );
   });
 
+  it('leads to the op of the first invalid number', () => {
+    const figures = [{ name: 'op', unit: 'count', value: 58 }] as const;
+    const invalid = finding({ topic: 'values', kind: 'not_a_number', role: 'warning', figures });
+    const slow = finding({ role: 'warning', figures });
+    const found = linesOf({ findings: [invalid, slow] }, 'warning');
+    expect(found.map(({ evidence }) => evidence.op)).toEqual([58, undefined]);
+  });
+
   it('leads to the view with the evidence', () => {
     expect(answerOf('speed', TABLE)).toEqual({
       panel: 'table',
@@ -78,6 +86,7 @@ describe('a summary', () => {
     );
     expect(files.length).toBeGreaterThan(100);
     const composed = files.filter((name) => decided.test(readFileSync(join(folder, name), 'utf8')));
-    expect(composed).toEqual(['tour/steps.ts']); // explains what memory-bound means
+    // The question, and what the word means.
+    expect(composed.sort()).toEqual(['commands/questions.ts', 'tour/steps.ts']);
   });
 });
