@@ -12,6 +12,8 @@ export interface Marked {
   readonly x: Range | null; // selected units of x
   readonly ys: readonly (Range | null)[]; // by track: selected units of y
   readonly compared: Pick<Marked, 'x' | 'ys'>; // what the selection is compared with
+  // Of the first track: cells that are framed, instead of the whole columns.
+  readonly frame?: { readonly x: Range; readonly y: Range } | null;
 }
 
 const MOST_FRAMED = 0.8; // of the plot; a frame of more would only frame the plot
@@ -24,6 +26,7 @@ export function paintColumns(
   x: Range | null,
   theme: PlaneTheme,
   mark: 'selected' | 'compared' = 'selected',
+  isFramed = true,
 ): void {
   const { plot } = layout;
   if (!x || !isInView(layout, x)) return;
@@ -31,21 +34,35 @@ export function paintColumns(
   clipped(ctx, { x: plot.x - 3, y: 0, w: plot.w + 6, h: 10_000 }, () => {
     const x0 = Math.round(xOf(layout, x.from));
     const w = Math.max(1, Math.round(xOf(layout, x.to)) - x0);
-    if (w >= 8 && !isCompared && visibleShare(layout, x) < MOST_FRAMED) {
-      for (const [width, colour] of [
-        [4, '#000'],
-        [2, '#fff'],
-      ] as const) {
-        // prettier-ignore
-        ctx.lineWidth = width;
-        ctx.strokeStyle = colour;
-        ctx.strokeRect(x0 - 1, plot.y - 1, w + 1, plot.h + 2);
-      }
-    }
+    if (isFramed && w >= 8 && !isCompared && visibleShare(layout, x) < MOST_FRAMED)
+      strokeFrame(ctx, { x: x0 - 1, y: plot.y - 1, w: w + 1, h: plot.h + 2 });
     ctx.fillStyle = isCompared ? theme.dim : theme.text;
     ctx.fillRect(x0 - 1, plot.y - 3, w + 2, 2);
     ctx.fillRect(x0 - 1, plot.y + plot.h + 1, w + 2, 2);
     triangle(ctx, x0 + w / 2, plot.y + plot.h + 3, 'up', isCompared ? theme.dim : theme.accent);
+  });
+}
+
+function strokeFrame(ctx: Ctx, { x, y, w, h }: Rect): void {
+  for (const [width, colour] of [
+    [4, '#000'],
+    [2, '#fff'],
+  ] as const) {
+    // prettier-ignore
+    ctx.lineWidth = width;
+    ctx.strokeStyle = colour;
+    ctx.strokeRect(x, y, w, h);
+  }
+}
+
+// Some cells of the first track.
+export function paintFrame(ctx: Ctx, layout: PlaneLayout, { x, y }: { x: Range; y: Range }): void {
+  const track = layout.tracks[0];
+  if (!track || !isInView(layout, x) || y.to <= track.y.from || y.from >= track.y.to) return;
+  clipped(ctx, track.plot, () => {
+    const [x0, y0] = [Math.round(xOf(layout, x.from)), Math.round(yOf(track, y.from))];
+    const [w, h] = [Math.round(xOf(layout, x.to)) - x0, Math.round(yOf(track, y.to)) - y0];
+    strokeFrame(ctx, { x: x0, y: y0, w: Math.max(3, w), h: Math.max(3, h) });
   });
 }
 

@@ -22,6 +22,7 @@ import {
   columnsBox,
   paintBrush,
   paintColumns,
+  paintFrame,
   paintLens,
   paintRows,
   rowsBox,
@@ -233,12 +234,14 @@ export class PlanePainter {
     const { w, h } = this.state.box.peek();
     const all = { x: 0, y: 0, w, h };
     // The brush dims what is outside.
-    const columns = layout && (brush ? all : columnsBox(layout, [marked.x, compared.x]));
+    const columns =
+      layout && (brush ? all : columnsBox(layout, [marked.x, compared.x, marked.frame?.x ?? null]));
     paintInto(this.parts.overlay, columns && within(columns, all), (ctx) => {
       if (!layout) return;
       if (brush) paintBrush(ctx, layout, brush, theme);
       paintColumns(ctx, layout, compared.x, theme, 'compared');
-      paintColumns(ctx, layout, marked.x, theme);
+      paintColumns(ctx, layout, marked.x, theme, 'selected', !marked.frame);
+      if (marked.frame) paintFrame(ctx, layout, marked.frame);
     });
     const rows = layout && rowsBox(layout, [marked.ys, compared.ys]);
     paintInto(this.parts.rows, rows && within(rows, all), (ctx) => {

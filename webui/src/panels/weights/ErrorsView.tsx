@@ -66,8 +66,9 @@ function Errors({ store, panel, model, reference, options, change }: TensorsProp
     );
   }
   if (!value || !charts) return <Loading>Comparing all weights…</Loading>;
-  const { tensor } = options.value;
   const worst = worstOf(value.tensors);
+  // Without a choice: the one that lost most.
+  const tensor = options.value.tensor ?? worst?.name ?? null;
   const active = rows.findIndex(({ name }) => name === tensor);
   const file = `${model}-errors`;
   return (
@@ -97,6 +98,7 @@ function Errors({ store, panel, model, reference, options, change }: TensorsProp
           rows={rows}
           sort={sort}
           active={active < 0 ? null : active}
+          revealActive
           onSort={(key) => {
             store.navigation.setSort(
               panel,

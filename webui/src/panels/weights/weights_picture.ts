@@ -8,7 +8,7 @@ import type { Camera, Hit } from '../../plane/layout';
 import type { Marked } from '../../plane/paint_overlay';
 import type { Plane } from '../../plane/plane';
 import type { PlaneModel } from '../../plane/PlaneView';
-import { spanOf } from '../../plane/range';
+import { spanOf, type Range } from '../../plane/range';
 import type { Scene } from '../../plane/scene';
 import { ServerSource } from '../../plane/sources/server_source';
 import { Resource } from '../../state/resource';
@@ -33,6 +33,7 @@ export class TensorPicture implements PlaneModel {
   readonly value: Resource<WeightsValue>;
   readonly place: ReadonlySignal<Place | null>;
   private readonly resting = signal<Place | null>(null);
+  private block: (Place & { readonly x: Range }) | null = null; // of the selected value, when it was known
   private timer: ReturnType<typeof setTimeout> | null = null;
   private readonly cells: CellsOf;
   private readonly change: (part: Partial<WeightsOptions>, how: 'push' | 'debounced') => void;
@@ -75,6 +76,7 @@ export class TensorPicture implements PlaneModel {
         x: at && unit(at.column),
         ys: [at && unit(at.row)],
         compared: { x: null, ys: [] },
+        frame: at && { x: this.blockOf(at) ?? unit(at.column), y: unit(at.row) },
       };
     });
     this.place = computed(() => this.resting.value ?? options.value.at);
@@ -91,6 +93,18 @@ export class TensorPicture implements PlaneModel {
       cacheSize: KEPT_VALUES,
     });
     void this.source.refresh(OVERVIEW.width, OVERVIEW.height);
+  }
+
+  // The columns of the block of the selected value, which stay known while the pointer asks for others;
+  // null: not yet known.
+  private blockOf({ row, column }: Place): Range | null {
+    const { value } = this.value.state.value;
+    if (value?.row === row && value.column === column) {
+      const { first, values } = value.block;
+      this.block = { row, column, x: { from: first, to: first + values } };
+    }
+    const known = this.block;
+    return known?.row === row && known.column === column ? known.x : null;
   }
 
   destroy(): void {
