@@ -41,7 +41,7 @@ export const TOUR: readonly TourStep[] = [
     title: 'Op',
     text: [
       'A step is a list of small computations, one after the other. Each is an op, short for operation.',
-      'Most of the time goes into MUL_MAT. It multiplies a list of numbers by a table of numbers. Such a table is called a weight. Training has set its numbers.',
+      'In a short text most of the time usually goes into MUL_MAT. It multiplies a list of numbers by a table of numbers. Such a table is called a weight. Training has set its numbers. In a long text, the ops that look back at earlier tokens take more and more.',
     ],
     try: 'Click the heading “duration” in the table. The op that took longest comes first.',
     panel: 'table',
@@ -97,9 +97,9 @@ export const TOUR: readonly TourStep[] = [
     title: 'Memory-bound',
     text: [
       'For each token the processor has to read nearly all weights. Often it waits for them: memory delivers fewer numbers per second than it could compute. This is called memory-bound. Then a faster processor does not help, but smaller weights may.',
-      'Each dot in the picture is an op. If the speed of the memory was measured, a line shows the limit: no op can be above it.',
+      'Each dot in the picture is an op. If the speed of the memory was measured, a line shows its limit. A dot above the line got its numbers from a cache, a small and faster memory inside the processor.',
     ],
-    try: 'Point at the dot farthest to the right. How many operations does it do with each byte that it reads?',
+    try: 'Point at the highest dot. How many operations does it do with each byte that it reads?',
     panel: 'analytics',
     options: 'page:roofline',
     live: 'speed',
