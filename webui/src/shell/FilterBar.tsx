@@ -54,7 +54,7 @@ export function FilterBar({ store, session }: { store: Store; session: OpenSessi
         aria-controls={list}
         aria-autocomplete="list"
         aria-activedescendant={isShown && at.value >= 0 ? `${list}-${at.value}` : undefined}
-        placeholder="Filter: layer:2 kind:weight"
+        placeholder="Filter: layer:2"
         title={HINT}
         autocomplete="off"
         spellcheck={false}

@@ -52,8 +52,28 @@ export function Composer({ store }: { store: Store }) {
         </summary>
         <RunSettings store={store} />
       </details>
+      <LengthNote
+        text={mode === 'tokens' ? '' : chat.draft.value[mode === 'chat' ? 'message' : 'text']}
+        context={model?.context ?? 0}
+      />
       <ContextNote tokens={store.settings.current.value.maxTokens} context={model?.context ?? 0} />
     </form>
+  );
+}
+
+const LETTERS_PER_TOKEN = 4; // of English text
+const LONG = 1000; // letters
+
+// A pasted text may be longer than the context; how many tokens it has is known when it runs.
+function LengthNote({ text, context }: { text: string; context: number }) {
+  if (text.length < LONG) return null;
+  const tokens = Number((text.length / LETTERS_PER_TOKEN).toPrecision(2));
+  const isLong = context > 0 && tokens >= context;
+  return (
+    <p class={isLong ? 'model-note warn' : 'model-note'}>
+      About {formatCount(tokens)} tokens, if one has {LETTERS_PER_TOKEN} letters as in English text.
+      {isLong && ` The context has room for ${formatCount(context)}.`}
+    </p>
   );
 }
 

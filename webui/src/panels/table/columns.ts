@@ -147,7 +147,9 @@ export function opColumns(ops: readonly Op[]): readonly TableColumn<Op>[] {
 function wordsOf(data: TraceData, step: StepSummary | undefined): string {
   if (!step) return '';
   const tokens = data.tokens.slice(step.token_id, step.token_id + step.token_count);
-  return visibleText(tokens.map((token) => token?.text ?? '').join(''));
+  const text = visibleText(tokens.map((token) => token?.text ?? '').join(''));
+  // A part of a character, which is shown with the token that completes it.
+  return text === '' && tokens[0] !== undefined ? '\ufffd' : text;
 }
 
 export function stepColumns(data: TraceData): readonly TableColumn<StepSummary>[] {

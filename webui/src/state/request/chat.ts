@@ -89,6 +89,8 @@ export class Chat {
   }
 
   write(change: Partial<Draft>): void {
+    // What was wrong with the text before no longer applies.
+    this.currentError.value = null;
     this.update({ draft: { ...this.state.peek().draft, ...change } });
   }
 
