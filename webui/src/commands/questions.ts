@@ -31,7 +31,7 @@ const OF_VALUES = [
       topic: null,
       shows: 'attention: where each head looks',
       options: 'page:attention',
-      chart: 'head_ranges',
+      chart: 'look_previous',
     },
   ),
   question(

@@ -30,6 +30,15 @@ describe('the page of the logit lens', () => {
     }
     expect(await analytics.card('lens_surprise').count()).toBe(0);
     expect(await analytics.card('residual_similarity').count()).toBe(0);
+    // A button turns the setting on.
+    await analytics.card('lens_likely').getByRole('button', { name: 'Turn on Logit lens' }).click();
+    await analytics.card('lens_likely').getByText('the setting Logit lens is on').waitFor();
+    await fixture.show(fixture.session ?? '');
+    const settings = fixture.page.getByText('Settings', { exact: true });
+    await settings.click();
+    expect(await fixture.page.getByLabel(/^Logit lens/).isChecked()).toBe(true);
+    await fixture.page.getByLabel(/^Logit lens/).uncheck();
+    await settings.click();
   }); // prettier-ignore
 
   it('shows what the model would have said after each layer', async () => {

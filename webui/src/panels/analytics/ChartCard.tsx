@@ -29,6 +29,7 @@ import { Menu, MenuItem } from '../../ui/Menu';
 import { Segmented } from '../../ui/Segmented';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
+import { CAPTURE_TITLES, capturesOf, withCapture, type Capture } from '../../state/request/request';
 import { choose, pathOf, selectionOf } from './choose';
 import { shownOf, type Shown } from './options';
 import { applied, scopeOf, unused, type ChartSpec, type Scope } from './spec';
@@ -135,7 +136,12 @@ export function ChartCard(props: Props) {
       ) : !value || !table ? (
         <Loading />
       ) : isEmpty(value) ? (
-        <Empty>{value.missing ?? spec.empty}</Empty>
+        <Empty>
+          {value.missing !== undefined && spec.captures && store.hasServer && (
+            <TurnOn store={store} what={spec.captures} />
+          )}
+          <span>{value.missing ?? spec.empty}</span>
+        </Empty>
       ) : kind === 'table' ? (
         <Rows store={store} session={session} label={spec.title} table={value} />
       ) : (
@@ -151,6 +157,28 @@ export function ChartCard(props: Props) {
         </>
       )}
     </section>
+  );
+}
+
+// The setting with which the next run captures what a chart is of.
+function TurnOn({ store, what }: { store: Store; what: Capture }) {
+  const { settings } = store;
+  const isOn = usePart(() => capturesOf(settings.current.value).includes(what));
+  const title = CAPTURE_TITLES[what];
+  if (isOn) return <span>The next run captures it: the setting {title} is on.</span>;
+  return (
+    <span>
+      <button
+        type="button"
+        class="small"
+        onClick={() => {
+          settings.set(withCapture(settings.current.peek(), what));
+        }}
+      >
+        Turn on {title}
+      </button>{' '}
+      for the next run.
+    </span>
   );
 }
 

@@ -1,7 +1,7 @@
 // Sampling and trace settings of the next run.
 import { useSignal } from '@preact/signals';
 import type { Level, TimingMode } from '../../net/types';
-import { hasValues } from '../../state/request/request';
+import { CAPTURE_TITLES, hasValues } from '../../state/request/request';
 import { defaultStatsPattern, type Settings } from '../../state/request/settings';
 import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';
@@ -242,7 +242,7 @@ function Trace({ settings, set }: Part) {
         {hasValues(settings) && (
           <>
             <Check
-              text="Attention weights: which tokens each head looks at"
+              text={`${CAPTURE_TITLES.attention}: which tokens each head looks at`}
               hint="Capture the attention weights of each layer, head and token: shown in Analytics, Attention. The whole prompt is evaluated again. The size grows with the square of the number of tokens"
               on={settings.attention}
               set={(attention) => {
@@ -250,7 +250,7 @@ function Trace({ settings, set }: Part) {
               }}
             />
             <Check
-              text="Logit lens: what the model would say after each layer"
+              text={`${CAPTURE_TITLES.lens}: what the model would say after each layer`}
               hint="Capture the most likely tokens after each layer, and how likely each chosen token was: shown in Analytics, Logit lens. Between two tokens, the output weight is read once more for each layer"
               on={settings.lens}
               set={(lens) => {
@@ -258,7 +258,7 @@ function Trace({ settings, set }: Part) {
               }}
             />
             <Check
-              text="Residual stream: what each layer adds"
+              text={`${CAPTURE_TITLES.residual}: what each layer adds`}
               hint="Capture the residual stream before and after each layer: shown in Analytics, Logit lens. The size grows with the number of tokens"
               on={settings.residual}
               set={(residual) => {
@@ -266,7 +266,7 @@ function Trace({ settings, set }: Part) {
               }}
             />
             <Check
-              text="Router scores: which experts were nearly chosen"
+              text={`${CAPTURE_TITLES.router}: which experts were nearly chosen`}
               hint="Capture by what the routers of a mixture of experts choose: shown in Analytics, Experts"
               on={settings.router}
               set={(router) => {

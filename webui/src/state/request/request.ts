@@ -71,6 +71,13 @@ function moreSampling(text: string): Result<object, string> {
 // What a run captures for charts, each a setting, and the rule of the request.
 export const CAPTURES = ['attention', 'lens', 'residual', 'router'] as const;
 export type Capture = (typeof CAPTURES)[number];
+// The beginning of what each setting is called.
+export const CAPTURE_TITLES: Readonly<Record<Capture, string>> = {
+  attention: 'Attention weights',
+  lens: 'Logit lens',
+  residual: 'Residual stream',
+  router: 'Router scores',
+};
 const CAPTURE_RULES: Readonly<Record<Capture, string>> = {
   attention: 'attention',
   lens: 'lens',
@@ -81,6 +88,11 @@ const CAPTURE_RULES: Readonly<Record<Capture, string>> = {
 // Recordings of the level minimal have no values.
 export const hasValues = ({ level }: Pick<Settings, 'level'>): boolean =>
   level === 'detailed' || level === 'verbose';
+// The settings with which the next run captures it.
+export const withCapture = (settings: Pick<Settings, 'level'>, what: Capture): Partial<Settings> => ({
+  [what]: true,
+  ...(hasValues(settings) ? {} : { level: 'detailed' as const }),
+}); // prettier-ignore
 export const capturesOf = (settings: Settings): readonly Capture[] =>
   hasValues(settings) ? CAPTURES.filter((capture) => settings[capture]) : [];
 // The rules that the user wrote.

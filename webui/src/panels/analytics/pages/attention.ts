@@ -213,13 +213,16 @@ export const ATTENTION: readonly ChartSpec[] = [
     height: 320,
     empty: 'The weights of this layer are not divided by heads.',
   },
-  lookOf(
-    'look_previous',
-    'Heads that look at the previous token',
-    'Attention weight of the token before.',
-    'share',
-    (head) => head.previous,
-  ),
+  {
+    ...lookOf(
+      'look_previous',
+      'Heads that look at the previous token',
+      'Attention weight of the token before.',
+      'share',
+      (head) => head.previous,
+    ),
+    captures: 'attention',
+  },
   ifCaptured(
     lookOf(
       'look_first',

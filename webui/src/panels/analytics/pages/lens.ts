@@ -121,6 +121,7 @@ const channelsRequest = (): ChartRequest =>
 export const LENS: readonly ChartSpec[] = [
   {
     id: 'lens_likely',
+    captures: 'lens',
     page: 'lens',
     title: 'What the model would have said after each layer',
     counts:
@@ -165,6 +166,7 @@ export const LENS: readonly ChartSpec[] = [
   },
   {
     id: 'residual_norms',
+    captures: 'residual',
     page: 'lens',
     half: true,
     title: 'Residual stream, and what each layer adds',
