@@ -42,10 +42,14 @@ const PLAIN = 'a about an and are at be by can did do does for from had has have
 const PLAIN_WORDS: ReadonlySet<string> = new Set(PLAIN.split(' '));
 
 // The words of a question that say what it is about: "which tokens used expert 3" is "tokens expert".
-export const topicOf = (query: string): string =>
-  wordsOf(query.replace(/[?!.,]/g, ' '))
-    .filter((word) => !PLAIN_WORDS.has(word) && !/^\d+$/.test(word))
-    .join(' ');
+// Empty: it is no sentence.
+export function topicOf(query: string): string {
+  const words = wordsOf(query.replace(/[?!.,]/g, ' '));
+  const telling = words.filter((word) => !PLAIN_WORDS.has(word));
+  return telling.length === words.length
+    ? ''
+    : telling.filter((word) => !/^\d+$/.test(word)).join(' ');
+}
 
 // A plural is also found as a singular.
 function bestOf(word: string, target: string): Match | null {

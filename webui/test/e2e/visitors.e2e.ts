@@ -311,6 +311,24 @@ it('which tokens used expert 3 of layer 2, as a table to copy', async () => {
   await expect.poll(() => accesses.getAttribute('aria-rowcount')).toBe(String(all + 1));
 });
 
+it('is answered by a question of each view, also in other words', async () => {
+  const { page } = fixture;
+  const search = page.getByRole('dialog', { name: 'Search and commands' });
+  for (const [words, title, shown] of [
+    ['optimize first', 'What is memory-bound, and how far?', '[data-chart="roofline"]'],
+    ['tensor type', 'Which tensor type has the most bytes?', '[data-chart="tensor_types"]'],
+    ['previous token', 'Which head looks at the previous token?', '[data-chart="look_previous"]'],
+    ['logit lens', 'What would the model have said after a layer?', '[data-chart="lens_likely"]'],
+    ['what was NaN first', 'Where does the first NaN come from?', '.sql-status'],
+    ['what changed', 'What changed between two runs?', '#panel-compare, [data-panel="compare"]'],
+  ] as const) {
+    await page.keyboard.press('Control+K');
+    await search.getByRole('combobox').fill(words);
+    await search.getByRole('option', { name: title }).first().click();
+    await page.locator(shown).first().waitFor({ timeout: 20_000 });
+  }
+});
+
 it('is answered by the search, which also explains terms', async () => {
   const { page } = fixture;
   const search = page.getByRole('dialog', { name: 'Search and commands' });

@@ -72,5 +72,6 @@ describe('the questions', () => {
   it('are about some words of a sentence', () => {
     expect(topicOf('Which tokens used expert 3?')).toBe('tokens expert');
     expect(topicOf('how much is it')).toBe('');
+    expect(topicOf('expert 999 layer 1')).toBe('');
   });
 });
