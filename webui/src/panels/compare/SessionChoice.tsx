@@ -2,6 +2,7 @@
 import { formatAgo } from '../../format';
 import type { OpenSession } from '../../state/session/open_session';
 import { titleOf, type ListedSession } from '../../state/session/session_list';
+import { modelNameOf, toldApart } from '../../state/session/told_apart';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
 
@@ -40,7 +41,7 @@ export function SessionChoice({ store, session, label = LABEL }: Props) {
         {other !== null && !isListed && (
           <option value={other}>{other === session.id ? 'this session itself' : other}</option>
         )}
-        {choicesOf(others, store.now.value).map(({ id, text }) => (
+        {choicesOf(others, store.now.value, listed).map(({ id, text }) => (
           <option key={id} value={id}>
             {text}
           </option>
@@ -50,16 +51,19 @@ export function SessionChoice({ store, session, label = LABEL }: Props) {
   );
 }
 
-// Each with the time since it began, and of those that still read the same with the id, which has the
+// Each with the settings that tell it from others of its title and the time since it began, and of those that still read the same with the id, which has the
 // date and the time of day.
 export function choicesOf(
   sessions: readonly ListedSession[],
   nowMs: number,
+  listed: readonly ListedSession[] = sessions, // with the open one
 ): readonly { readonly id: string; readonly text: string }[] {
-  const all = sessions.map((one) => ({
-    id: one.id,
-    text: `${nameOf(one)}, ${formatAgo(one.start_utc_ns, nowMs)}`,
-  }));
+  const apart = toldApart(listed);
+  const all = sessions.map((one) => {
+    const settings = apart.get(one.id)?.settings ?? '';
+    const parts = [nameOf(one), settings, formatAgo(one.start_utc_ns, nowMs)];
+    return { id: one.id, text: parts.filter(Boolean).join(', ') };
+  });
   const counts = new Map<string, number>();
   for (const { text } of all) counts.set(text, (counts.get(text) ?? 0) + 1);
   return all.map(({ id, text }) => ({
@@ -72,6 +76,6 @@ export function choicesOf(
 function nameOf(session: ListedSession): string {
   const title = titleOf(session);
   const short = title.length > MAX_TITLE ? `${title.slice(0, MAX_TITLE - 1)}…` : title;
-  const model = session.model?.path.split('/').at(-1) ?? '';
+  const model = modelNameOf(session);
   return model === '' ? short : `${short} (${model})`;
 }

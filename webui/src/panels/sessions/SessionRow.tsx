@@ -8,8 +8,14 @@ import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { Icon } from '../../ui/icons';
 
-export function SessionRow(props: { store: Store; session: ListedSession; isStop: boolean }) {
-  const { store, session } = props;
+export function SessionRow(props: {
+  store: Store;
+  session: ListedSession;
+  apart: { readonly model: string; readonly settings: string } | undefined; // of sessions of one title
+  isStop: boolean;
+}) {
+  const { store, session, apart } = props;
+  const apartText = apart ? [apart.settings, apart.model].filter(Boolean).join(', ') : '';
   const renaming = useSignal(false);
   const open = store.open.value;
   const current = open?.id === session.id ? open : null;
@@ -33,7 +39,7 @@ export function SessionRow(props: { store: Store; session: ListedSession; isStop
           class="session-open"
           tabIndex={props.isStop ? 0 : -1}
           aria-current={current ? 'true' : undefined}
-          title={session.error ?? title}
+          title={session.error ?? [title, apartText].filter(Boolean).join('\n')}
           onClick={() => {
             store.navigation.toSession(session.id);
           }}
@@ -41,6 +47,7 @@ export function SessionRow(props: { store: Store; session: ListedSession; isStop
           <span class="session-title">{title}</span>
           <span class="session-facts">
             <State session={session} open={current} />
+            {apartText !== '' && <span class="session-apart">{apartText}</span>}
             {current ? <LiveCounts session={session} open={current} /> : <Counts {...session} />}
             {session.exact_timing === true && <span>exact</span>}
             {changes.length > 0 && (

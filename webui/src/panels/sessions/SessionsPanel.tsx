@@ -9,6 +9,7 @@ import { usePart } from '../../ui/hooks';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { VirtualList } from '../../ui/VirtualList';
 import type { PanelProps } from '../panel';
+import { toldApart } from '../../state/session/told_apart';
 import { SessionRow } from './SessionRow';
 
 const ROW = 46;
@@ -188,6 +189,7 @@ function List({ store }: { store: Store }) {
       break;
   }
   const { total, sessions } = page.value;
+  const apart = toldApart(sessions);
   // The stop of the Tab key: the open session, else the first one.
   const open = store.open.value?.id;
   const stop = Math.max(
@@ -226,7 +228,16 @@ function List({ store }: { store: Store }) {
         keyOf={(index) => sessions[index]?.id ?? ''}
         row={(index) => {
           const session = sessions[index];
-          return session && <SessionRow store={store} session={session} isStop={index === stop} />;
+          return (
+            session && (
+              <SessionRow
+                store={store}
+                session={session}
+                apart={apart.get(session.id)}
+                isStop={index === stop}
+              />
+            )
+          );
         }}
         onEndReached={() => {
           void store.sessions.loadMore();

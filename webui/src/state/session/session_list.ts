@@ -6,6 +6,7 @@ import type { Session, SessionQuery, SessionSort, SessionState } from '../../net
 import { loading, ok, toLoadable, type Loadable } from '../../result';
 import type { Toasts } from '../toasts';
 import { changesOf } from './changes';
+import { settingsOf } from './told_apart';
 
 export interface SessionFilter {
   readonly q: string;
@@ -14,8 +15,11 @@ export interface SessionFilter {
   readonly sort: SessionSort;
 }
 
-// Of the facts, which are most of a session's memory, only how the run was altered.
-export type ListedSession = Omit<Session, 'facts'> & { readonly changes?: readonly string[] };
+// Of the facts, which are most of a session's memory, only how the run was altered and its settings.
+export type ListedSession = Omit<Session, 'facts'> & {
+  readonly changes?: readonly string[];
+  readonly settings?: Readonly<Record<string, string>>;
+};
 
 export interface ListedPage {
   readonly total: number;
@@ -240,6 +244,7 @@ export class SessionList {
 const listed = ({ facts, ...session }: Session): ListedSession => ({
   ...session,
   changes: changesOf(facts),
+  settings: settingsOf(facts),
 });
 
 const from = (offset: number): SessionQuery => (offset === 0 ? {} : { from: offset });
