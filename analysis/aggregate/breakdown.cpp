@@ -641,7 +641,13 @@ static const Fields<StepTimes>& fields_of(const StepTimes*) {
   static const auto fields =
       Fields<StepTimes>()
           .include(&StepTimes::spread)
-          .add("steps", "number of normal steps in which the row has time", &StepTimes::steps);
+          .add("steps", "number of normal steps in which the row has time", &StepTimes::steps)
+          .add(
+              "per_token",
+              "time per token: the median divided by the tokens of a step, if all timed steps have "
+              "equally many tokens (`times.same_tokens`); else the sum over these steps divided by "
+              "their tokens",
+              &StepTimes::per_token);
   return fields;
 }
 
@@ -650,6 +656,9 @@ static const Fields<TimedSteps>& fields_of(const TimedSteps*) {
       Fields<TimedSteps>()
           .add("phase", "", &TimedSteps::phase)
           .add("steps", "number of these steps", &TimedSteps::used)
+          .add("tokens", "that these steps evaluate", &TimedSteps::tokens)
+          .add("same_tokens", "whether each of these steps evaluates equally many tokens",
+               &TimedSteps::same_tokens)
           .add("learned", "steps that are left out: their graph was new", &TimedSteps::learned)
           .add("interrupted",
                "steps that are left out: dropped, aborted, or not clean with clean=true",

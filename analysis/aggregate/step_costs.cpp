@@ -27,10 +27,16 @@ std::expected<StepCosts, TraceError> step_costs(const SessionIndex& index, Axis 
     cost.time_ns = row.step ? static_cast<double>(row.step->spread.median.v) : 0;
     return cost;
   };
+  const auto per_token = [](const BreakdownRow& row) {
+    return row.step ? static_cast<double>(row.step->per_token.v) : 0;
+  };
   costs.total = in_a_step(sums->total);
+  costs.total_token_ns = per_token(sums->total);
   for (BreakdownRow& row : sums->rows) {
     const TraceSums cost = in_a_step(row);
-    costs.rows.push_back({.name = std::move(row.name), .key = row.key, .sums = cost});
+    const double token_ns = per_token(row);
+    costs.rows.push_back(
+        {.name = std::move(row.name), .key = row.key, .sums = cost, .token_ns = token_ns});
   }
   return costs;
 }

@@ -18,6 +18,7 @@ struct StepCost {
   // Counts: the mean over StepCosts::steps. Time: the median over StepCosts::timed in which the row
   // has time; 0: it has none in these.
   TraceSums sums;
+  double token_ns = 0;  // StepTimes::per_token; 0: as above
 };
 
 // "-": no step of the phase has a time of the model, such as the first prompt, which was learned.
@@ -28,6 +29,7 @@ struct StepCosts {
   double steps = 0;  // with accesses; a step of which a part passes the filter counts as this part
   TimedSteps timed;
   TraceSums total;  // as StepCost::sums, of everything that passes the filter
+  double total_token_ns = 0;
   std::vector<StepCost> rows;
 };
 

@@ -65,10 +65,16 @@ std::expected<std::vector<std::vector<Ns>>, TraceError> times_of(const SessionIn
 
 }  // namespace
 
+Ns TimedSteps::per_token(double sum_ns, Ns median) const {
+  if (tokens == 0 || used == 0) return {};
+  const double each = same_tokens ? static_cast<double>(median.v) * used : sum_ns;
+  return Ns{std::llround(each / static_cast<double>(tokens))};
+}
+
 bool TimedSteps::is_used(const SessionIndex& index, std::size_t number) const {
   const IndexedStep& step = index.steps()[number];
-  return step.phase == phase && step.timed && step.is_normal() && (uses_first || number > 0) &&
-         (uses_disturbed || !is_disturbed(step.verdict));
+  return step.phase == phase && (step.timed || whole) && step.is_normal() &&
+         (uses_first || number > 0) && (uses_disturbed || !is_disturbed(step.verdict));
 }
 
 Phase ranked_phase(const SessionIndex& index, const TraceFilter& filter) {
@@ -79,14 +85,16 @@ Phase ranked_phase(const SessionIndex& index, const TraceFilter& filter) {
              : Phase::Generate;
 }
 
-TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter) {
-  TimedSteps out{.phase = ranked_phase(index, filter), .verdict = std::nullopt};
-  const std::uint64_t count = index.steps().size();
-  const Range<std::uint64_t> range = filter.steps.value_or(Range<std::uint64_t>{0, count});
+namespace {
+
+TimedSteps choose_steps(const SessionIndex& index, Phase phase, Range<std::uint64_t> range,
+                        bool whole) {
+  TimedSteps out{.phase = phase, .whole = whole, .verdict = std::nullopt};
+  const std::uint64_t end = std::min<std::uint64_t>(range.to, index.steps().size());
   VerdictCounts verdicts;
-  for (std::uint64_t i = range.from; i < std::min(range.to, count); ++i) {
+  for (std::uint64_t i = range.from; i < end; ++i) {
     const IndexedStep& step = index.steps()[i];
-    if (step.phase != out.phase || !step.timed) continue;
+    if (step.phase != out.phase || (!step.timed && !whole)) continue;
     if (step.learned) {
       ++out.learned;
     } else if (!step.is_normal()) {
@@ -109,14 +117,36 @@ TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter) {
     out.used = std::exchange(out.first, 0);
     out.verdict = index.steps()[0].verdict;
   }
+  std::optional<std::uint32_t> each;
+  for (std::uint64_t i = range.from; i < end; ++i) {
+    if (!out.is_used(index, i)) continue;
+    const std::uint32_t tokens = index.steps()[i].n_tokens;
+    out.tokens += tokens;
+    out.same_tokens = out.same_tokens && each.value_or(tokens) == tokens;
+    each = tokens;
+  }
   return out;
 }
 
+}  // namespace
+
+TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter) {
+  return choose_steps(index, ranked_phase(index, filter),
+                      filter.steps.value_or(Range<std::uint64_t>{0, index.steps().size()}), false);
+}
+
+TimedSteps counted_steps(const SessionIndex& index, Phase phase) {
+  const TimedSteps timed = timed_steps(index, {.phase = phase});
+  if (timed.used + timed.left_out() > 0) return timed;
+  return choose_steps(index, phase, {0, index.steps().size()}, true);
+}
+
 std::string to_text(const TimedSteps& steps) {
-  if (steps.used == 0)
-    return std::format("Times: no {} step has a time of the model.", to_text(steps.phase));
-  std::string text = std::format("Times: median of {} {} step{}", steps.used, to_text(steps.phase),
-                                 steps.used == 1 ? "" : "s");
+  std::string text =
+      steps.used == 0
+          ? std::format("Times: no {} step has a time of the model", to_text(steps.phase))
+          : std::format("Times: median of {} {} step{}", steps.used, to_text(steps.phase),
+                        steps.used == 1 ? "" : "s");
   if (steps.uses_first) text += ", the first of the session";
   std::string others;
   for (const auto& [count, why] :
@@ -124,6 +154,7 @@ std::string to_text(const TimedSteps& steps) {
         std::pair{steps.first, "first"}, std::pair{steps.disturbed, "disturbed"}})
     if (count > 0) others += std::format("{}{} {}", others.empty() ? "" : ", ", count, why);
   if (!others.empty()) text += "; left out: " + others;
+  if (steps.used == 0) return text + ".";
   text += std::format(". Verdict: {}", steps.verdict ? to_text(*steps.verdict) : "not recorded");
   if (steps.uses_disturbed && steps.verdict && *steps.verdict != Verdict::Clean)
     text += ": the times are not those of the model alone";
@@ -151,8 +182,11 @@ std::expected<std::vector<std::optional<StepTimes>>, TraceError> step_times(
     if (!times) return std::unexpected(times.error());
     for (std::size_t i = 0; i < some.size(); ++i) {
       const auto steps = static_cast<std::uint32_t>((*times)[i].size());
+      double sum = 0;
+      for (const Ns ns : (*times)[i]) sum += static_cast<double>(ns.v);
       if (const auto spread = spread_of(std::move((*times)[i])))
-        out[some[i].key] = StepTimes{.steps = steps, .spread = *spread};
+        out[some[i].key] = StepTimes{
+            .steps = steps, .spread = *spread, .per_token = timed.per_token(sum, spread->median)};
     }
   }
   return out;

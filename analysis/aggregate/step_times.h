@@ -23,11 +23,19 @@ namespace tt {
 struct TimedSteps {
   Phase phase = Phase::Generate;
   std::uint32_t used = 0;
+  std::uint64_t tokens = 0;  // of the used steps
+  bool same_tokens = true;   // whether each of the used steps has equally many
   std::uint32_t learned = 0, interrupted = 0, first = 0, disturbed = 0;  // left out
   bool uses_first = false, uses_disturbed = false;
+  bool whole = false;              // of durations of steps, which need no times of ops
   std::optional<Verdict> verdict;  // of the used steps; nullopt: not recorded, or no steps
 
   bool is_used(const SessionIndex& index, std::size_t step) const;
+  std::uint32_t left_out() const { return learned + interrupted + first + disturbed; }
+  // The time per token of what took `sum_ns` in these steps and `median` in the median of them.
+  // Steps of a prompt differ in their tokens: one of 20 says nothing about one of 512, so theirs is
+  // the sum divided by the tokens. 0: they have no tokens.
+  Ns per_token(double sum_ns, Ns median) const;
   friend bool operator==(const TimedSteps&, const TimedSteps&) = default;
 };
 // The phase whose times rank rows, because those of several phases cannot be compared: that of the
@@ -35,6 +43,9 @@ struct TimedSteps {
 Phase ranked_phase(const SessionIndex& index, const TraceFilter& filter);
 // Of ranked_phase() and of the range of steps of the filter. An empty phase: `used` is 0.
 TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter);
+// The same for durations of whole steps: if no step of the phase has times of ops, of all its
+// steps.
+TimedSteps counted_steps(const SessionIndex& index, Phase phase);
 // "Times: median of 23 generate steps. Not in them: ... Verdict: ...", in one line.
 std::string to_text(const TimedSteps& steps);
 
@@ -42,6 +53,7 @@ std::string to_text(const TimedSteps& steps);
 struct StepTimes {
   std::uint32_t steps = 0;
   Spread spread;
+  Ns per_token{};  // TimedSteps::per_token()
   friend bool operator==(const StepTimes&, const StepTimes&) = default;
 };
 

@@ -20,6 +20,8 @@ Facts facts_of(const SessionInfo& info, std::string_view group) {
   facts.erase("host.memory_available_bytes");
   facts.erase("host.read_bandwidth");  // measured or not
   facts.erase("host.read_bandwidth_threads");
+  std::erase_if(facts,
+                [](const auto& fact) { return fact.first.starts_with("request.breakpoints."); });
   // The most likely token needs no chance.
   if (info.fact("request.temperature") == "0") facts.erase("request.seed");
   return facts;
@@ -65,8 +67,8 @@ Facts disturbance(const SessionConditions& conditions) {
 }  // namespace
 
 const char* to_text(DifferenceKind kind) {
-  constexpr std::array kWords = {"model",      "settings",  "recording", "request", "reuse",
-                                 "new_graphs", "disturbed", "machine",   "library"};
+  constexpr std::array kWords = {"altered", "model",      "settings",  "recording", "request",
+                                 "reuse",   "new_graphs", "disturbed", "machine",   "library"};
   return kWords[std::to_underlying(kind)];
 }
 
@@ -79,6 +81,7 @@ std::vector<DifferenceCause> causes_of(const CauseSide& left, const CauseSide& r
   const auto add_group = [&](DifferenceKind kind, std::string_view group) {
     add(kind, facts_of(left.info, group), facts_of(right.info, group));
   };
+  add_group(DifferenceKind::Altered, "altered.");
   add(DifferenceKind::Model, model_facts(left.info), model_facts(right.info));
   add_group(DifferenceKind::Settings, "context.");
   add(DifferenceKind::Recording, recording_facts(left.info), recording_facts(right.info));

@@ -12,10 +12,11 @@
 namespace tt {
 
 enum class DifferenceKind : std::uint8_t {
+  Altered,  // what a run was changed to compute at its stops
   Model,
   Settings,   // of the context: facts "context.*"
   Recording,  // level, timing
-  Request,    // facts "request.*"
+  Request,    // facts "request.*", without those of stops: where a run stops changes no result
   Reuse,      // a reused prefix: the second of two equal requests evaluates almost nothing of it
   NewGraphs,  // steps that the recording slowed down
   Disturbed,  // a machine that was not clean

@@ -16,10 +16,12 @@
 #include "analysis/common/no_such_part.h"
 #include "analysis/common/op_info.h"
 #include "analysis/common/rebuilt.h"
+#include "analysis/common/verdict_counts.h"
 #include "analysis/fields/fields.h"
 #include "analysis/speed/speed_comparison.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/template_list.h"
+#include "tracer/format/model/quantile.h"
 #include "tracer/format/names/names.h"
 
 namespace tt {
@@ -259,15 +261,37 @@ std::vector<ComparedTemplate> pair_up(const std::vector<Shape>& left,
 
 // --- change ---------------------------------------------------------------------
 
-// Times per token, of the undisturbed steps.
+// Times per token of the counted steps, if they are undisturbed; ascending.
 std::vector<double> samples_of(const SessionIndex& index, Phase phase) {
+  const TimedSteps counted = counted_steps(index, phase);
   std::vector<double> ns;
-  for (const IndexedStep& step : index.steps()) {
-    if (step.phase == phase && step.n_tokens > 0 && step.is_normal() && step.end > step.begin &&
-        step.verdict.value_or(Verdict::Clean) == Verdict::Clean)
+  for (std::size_t i = 0; i < index.steps().size(); ++i) {
+    const IndexedStep& step = index.steps()[i];
+    if (counted.is_used(index, i) && step.n_tokens > 0 && step.end > step.begin &&
+        !is_disturbed(step.verdict))
       ns.push_back(static_cast<double>((step.end - step.begin).v) / step.n_tokens);
   }
+  std::ranges::sort(ns);
   return ns;
+}
+
+// By phase, of the phases that the session has.
+std::map<Phase, CountedTimes> counted_times(const SessionIndex& index) {
+  std::map<Phase, CountedTimes> times;
+  for (const IndexedStep& step : index.steps())
+    if (!step.left_out) times.try_emplace(step.phase);
+  for (auto& [phase, of] : times) {
+    of.steps = counted_steps(index, phase);
+    std::vector<Ns> durations;
+    for (std::size_t i = 0; i < index.steps().size(); ++i) {
+      const IndexedStep& step = index.steps()[i];
+      // A damaged file may have any numbers.
+      if (of.steps.is_used(index, i) && step.end >= step.begin)
+        durations.push_back(step.end - step.begin);
+    }
+    of.spread = spread_of(std::move(durations));
+  }
+  return times;
 }
 
 std::optional<TokenChange> change_of(const SessionIndex& left, const SessionIndex& right) {
@@ -277,13 +301,14 @@ std::optional<TokenChange> change_of(const SessionIndex& left, const SessionInde
     if (!left_bytes || !right_bytes) continue;
     const std::vector<double> before = samples_of(left, phase), after = samples_of(right, phase);
     const auto side = [](const std::vector<double>& ns, double bytes) {
+      const double median = quantile<double>(ns, 0.5).value_or(0);
       return TokenChange::Side{
-          .steps = ns.size(), .fastest = Ns{std::llround(fastest(ns))}, .bytes_read = bytes};
+          .steps = ns.size(), .median = Ns{std::llround(median)}, .bytes_read = bytes};
     };
     return TokenChange{.phase = phase,
                        .left = side(before, *left_bytes),
                        .right = side(after, *right_bytes),
-                       .time = compare_samples(before, after, kLeastNoiseOfRuns)};
+                       .time = compare_medians(before, after, kLeastNoiseOfRuns)};
   }
   return std::nullopt;
 }
@@ -366,13 +391,16 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
   if (!right_conditions) return std::unexpected(right_conditions.error());
   comparison.causes = causes_of({.info = left.index.info(), .conditions = *left_conditions},
                                 {.info = right.index.info(), .conditions = *right_conditions});
-  for (const auto& [phase, times] : left_conditions->phases)
-    comparison.step_times[phase].left = times.spread;
-  for (const auto& [phase, times] : right_conditions->phases)
-    comparison.step_times[phase].right = times.spread;
+  for (auto& [phase, times] : counted_times(left.index))
+    comparison.step_times[phase].left = std::move(times);
+  for (auto& [phase, times] : counted_times(right.index))
+    comparison.step_times[phase].right = std::move(times);
   auto aligned = align(left, right, query.tokens);
   if (!aligned) return std::unexpected(aligned.error());
   comparison.tokens = *std::move(aligned);
+  auto chosen = chosen_change(left.reader, right.reader, comparison.tokens.common, keep_going);
+  if (!chosen) return std::unexpected(chosen.error());
+  comparison.chosen = *std::move(chosen);
   const auto left_shapes = shapes_of(left.reader, keep_going);
   if (!left_shapes) return std::unexpected(left_shapes.error());
   const auto right_shapes = shapes_of(right.reader, keep_going);
@@ -451,16 +479,21 @@ const Fields<ComparedFigures>& fields_of(const ComparedFigures*) {
 }
 
 ComparedFigures figures_of(const TraceSums& sums) {
-  return {{sums.accesses(), sums.bytes_read, sums.bytes_written, sums.executions, sums.time_ns}};
+  // 0: nothing was measured.
+  return {{sums.accesses(), sums.bytes_read, sums.bytes_written, sums.executions,
+           sums.time_ns > 0 ? std::optional(sums.time_ns) : std::nullopt}};
 }
-// Of both sides; a side without the row has zeros.
+// Of both sides; a side without the row has zeros, and what one of them has not measured has no
+// result.
 template <class Combine>
 std::optional<ComparedFigures> combined(const ComparedSums& of, Combine combine) {
-  const ComparedFigures left = figures_of(of.left.value_or(TraceSums{})),
-                        right = figures_of(of.right.value_or(TraceSums{}));
+  constexpr ComparedFigures kZeros{{0, 0, 0, 0, 0}};
+  const ComparedFigures left = of.left.transform(figures_of).value_or(kZeros),
+                        right = of.right.transform(figures_of).value_or(kZeros);
   ComparedFigures figures;
   for (std::size_t i = 0; i < std::size(kMeasureNames); ++i)
-    figures.values[i] = combine(*left.values[i], *right.values[i]);
+    if (left.values[i] && right.values[i])
+      figures.values[i] = combine(*left.values[i], *right.values[i]);
   return figures;
 }
 
@@ -473,15 +506,16 @@ const Fields<ComparedSums>& fields_of(const ComparedSums*) {
                {.null = "the left side has no such row"})
           .add("right", "", [](const ComparedSums& of) { return of.right.transform(figures_of); },
                {.null = "the right side has no such row"})
-          .add("difference", "right minus left",
+          .add("difference", "right minus left; time_ns null: one side has no time",
                [](const ComparedSums& of) {
                  return combined(of, [](double left, double right) { return right - left; });
                })
-          .add("ratio", "right divided by left; a null: left is 0", [](const ComparedSums& of) {
-            return combined(of, [](double left, double right) {
-              return left > 0 ? std::optional(right / left) : std::nullopt;
-            });
-          });
+          .add("ratio", "right divided by left; a null: left is 0, or has no time",
+               [](const ComparedSums& of) {
+                 return combined(of, [](double left, double right) {
+                   return left > 0 ? std::optional(right / left) : std::nullopt;
+                 });
+               });
   return fields;
 }
 

@@ -21,6 +21,7 @@
 #include "analysis/findings/comparison_causes.h"
 #include "analysis/index/session_index.h"
 #include "analysis/speed/speed_verdict.h"
+#include "analysis/values/chosen_change.h"
 #include "tracer/format/file/session_reader.h"
 
 namespace tt {
@@ -66,19 +67,26 @@ struct ComparedTemplate {
   friend bool operator==(const ComparedTemplate&, const ComparedTemplate&) = default;
 };
 
-// Durations of the steps of a phase; none: the session has no such step.
+// Durations of the counted_steps() of a phase: which steps count is the same for all times of a
+// comparison.
+struct CountedTimes {
+  TimedSteps steps;
+  std::optional<Spread> spread;  // none: no step counts
+  friend bool operator==(const CountedTimes&, const CountedTimes&) = default;
+};
+// None: the session has no step of the phase.
 struct ComparedTimes {
-  std::optional<Spread> left, right;
+  std::optional<CountedTimes> left, right;
   friend bool operator==(const ComparedTimes&, const ComparedTimes&) = default;
 };
 
 // Whether the evaluation of a token takes longer in the right session, and whether this is more
 // than noise. Of generated tokens; of those of the prompt if one of the sessions generated none.
-// Judged by the normal steps that nothing is known to have disturbed.
+// Judged by the counted_steps(), if nothing is known to have disturbed them.
 struct TokenChange {
   struct Side {
     std::size_t steps = 0;  // that are judged
-    Ns fastest{};           // per token, of the fastest of them; 0: none
+    Ns median{};            // of their times per token; 0: none
     double bytes_read = 0;  // bytes_per_token()
     friend bool operator==(const Side&, const Side&) = default;
   };
@@ -86,6 +94,8 @@ struct TokenChange {
   Side left, right;
   // Without interval: fewer than kLeastSamples steps on a side.
   SpeedChange time;
+  // Otherwise times of this phase say nothing about a difference.
+  bool has_enough_steps() const { return time.low && time.high; }
 };
 
 struct Comparison {
@@ -97,10 +107,9 @@ struct Comparison {
   std::optional<TokenChange> change;    // none: no phase with tokens is in both sessions
   std::vector<DifferenceCause> causes;  // of differences
   std::vector<ComparedFact> facts;      // sorted by name; without result.* and trace.*
-  // Durations of the normal steps (analysis/tables/session_conditions.h); without the steps that
-  // the index left out.
   std::map<Phase, ComparedTimes> step_times;
   TokenAlignment tokens;
+  std::optional<ChosenChange> chosen;       // none: not captured in both
   std::vector<ComparedTemplate> templates;  // in the order of the left session
 };
 

@@ -67,7 +67,10 @@ std::vector<std::string> shown_rows(const std::vector<PhasePart>& phases, Axis b
 }
 
 constexpr const char* kCosts =
-    "Read bytes and times are per token: the mean and the median of a step, divided by its tokens.";
+    "Read bytes are per token: their mean over all steps. Times are per token of the counted "
+    "steps: "
+    "their median, or, if they evaluate different numbers of tokens, their sum divided by their "
+    "tokens.";
 
 // The phases are apart: a prompt evaluates many tokens with one read of the weights.
 ReportSection costs_section(const char* title, const char* first, Axis by,
@@ -78,6 +81,7 @@ ReportSection costs_section(const char* title, const char* first, Axis by,
   section.text.emplace_back(kCosts);
   for (const std::string& name : names) section.rows.push_back({name});
   for (const PhasePart& part : phases) {
+    section.text.push_back(to_text(part.costs.at(by).timed));
     for (const char* column : {"read", "time", "share of time"})
       section.columns.push_back({.name = std::format("{}: {}", part.name, column), .right = true});
     const double total_ns = part.total_per_token(by).time_ns;
@@ -116,6 +120,8 @@ ReportSection compared_section(const char* title, const char* first, Axis by,
   for (const PhasePart& part : phases) {
     const auto other = std::ranges::find(others, part.phase, &PhasePart::phase);
     if (other == others.end()) continue;
+    section.text.push_back("This session: " + to_text(part.costs.at(by).timed));
+    section.text.push_back("The other one: " + to_text(other->costs.at(by).timed));
     for (const char* column : {"read", "read, other", "time", "time, other", "time / other time"})
       section.columns.push_back({.name = std::format("{}: {}", part.name, column), .right = true});
     for (std::size_t i = 0; i < names.size(); ++i) {

@@ -38,11 +38,19 @@ struct PhasePart {
   double per_token(double sum) const {
     return sum / static_cast<double>(std::max<std::uint64_t>(tokens, 1));
   }
-  // What a row costs in a step, divided by the tokens of a step.
-  TraceSums per_token(const StepCost& row) const { return row.sums / per_step(); }
-  TraceSums total_per_token(Axis by) const { return costs.at(by).total / per_step(); }
+  // What a row costs in a step, divided by the tokens of a step; the time is that of the counted
+  // steps, by their tokens.
+  TraceSums per_token(const StepCost& row) const { return with_time(row.sums, row.token_ns); }
+  TraceSums total_per_token(Axis by) const {
+    return with_time(costs.at(by).total, costs.at(by).total_token_ns);
+  }
 
  private:
+  TraceSums with_time(const TraceSums& of_step, double token_ns) const {
+    TraceSums out = of_step / per_step();
+    out.time_ns = token_ns;
+    return out;
+  }
   double per_step() const {
     return steps == 0 || tokens == 0 ? 1 : static_cast<double>(tokens) / static_cast<double>(steps);
   }

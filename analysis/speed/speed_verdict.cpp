@@ -65,6 +65,13 @@ double fastest_mean(std::vector<double>& logarithms) {
   return std::accumulate(logarithms.begin(), end, 0.0) / static_cast<double>(count);
 }
 
+// Nearest rank, as quantile(). Reorders `logarithms`, which are not empty.
+double median(std::vector<double>& logarithms) {
+  const auto middle = logarithms.begin() + static_cast<std::ptrdiff_t>((logarithms.size() - 1) / 2);
+  std::nth_element(logarithms.begin(), middle, logarithms.end());
+  return *middle;
+}
+
 std::vector<double> logarithms_of(std::span<const double> samples) {
   std::vector<double> logarithms;
   logarithms.reserve(samples.size());
@@ -81,6 +88,38 @@ SpeedChange judge(double ratio, std::optional<std::pair<double, double>> interva
   if (*change.low > 1 && change.ratio > 1 + noise) change.verdict = SpeedVerdict::Slower;
   if (*change.high < 1 && change.ratio < 1 / (1 + noise)) change.verdict = SpeedVerdict::Faster;
   return change;
+}
+
+// `figure` is of the logarithms of samples: fastest_mean() or median().
+SpeedChange compare_drawn(double (*figure)(std::vector<double>&), std::span<const double> before,
+                          std::span<const double> after, double noise, double confidence) {
+  if (before.empty() || after.empty()) return judge(0, {}, noise);
+  const std::vector<double> left = logarithms_of(before), right = logarithms_of(after);
+  std::vector<double> draw = left;
+  const double of_left = figure(draw);
+  draw = right;
+  const double ratio = figure(draw) - of_left;
+  if (std::min(left.size(), right.size()) < kLeastSamples) return judge(ratio, {}, noise);
+  constexpr std::size_t kOutside = 10;  // draws at each end
+  const auto draws = static_cast<std::size_t>(2 * kOutside / (1 - confidence));
+  std::mt19937 random(1);
+  const auto draw_from = [&](const std::vector<double>& from) {
+    draw.clear();
+    // uniform_int_distribution differs between standard libraries.
+    for (std::size_t i = 0; i < from.size(); ++i) draw.push_back(from[random() % from.size()]);
+    return figure(draw);
+  };
+  std::vector<double> ratios(draws);
+  for (double& value : ratios) {
+    const double of_before = draw_from(left);
+    value = draw_from(right) - of_before;
+  }
+  std::ranges::sort(ratios);
+  // Few samples vary less than what they are taken from: about as much as Student's t distribution
+  // is wider than the normal one.
+  const double widened = 1 + 2 / static_cast<double>(std::min(left.size(), right.size()));
+  const auto end = [&](double drawn) { return ratio + widened * (drawn - ratio); };
+  return judge(ratio, std::pair(end(ratios[kOutside]), end(ratios[draws - 1 - kOutside])), noise);
 }
 
 }  // namespace
@@ -115,30 +154,12 @@ double fastest(std::span<const double> samples) {
 
 SpeedChange compare_samples(std::span<const double> before, std::span<const double> after,
                             double noise, double confidence) {
-  if (before.empty() || after.empty()) return judge(0, {}, noise);
-  const double ratio = std::log(fastest(after) / fastest(before));
-  if (std::min(before.size(), after.size()) < kLeastSamples) return judge(ratio, {}, noise);
-  constexpr std::size_t kOutside = 10;  // draws at each end
-  const auto draws = static_cast<std::size_t>(2 * kOutside / (1 - confidence));
-  std::mt19937 random(1);
-  const auto draw_from = [&](const std::vector<double>& from, std::vector<double>& to) {
-    to.clear();
-    // uniform_int_distribution differs between standard libraries.
-    for (std::size_t i = 0; i < from.size(); ++i) to.push_back(from[random() % from.size()]);
-    return fastest_mean(to);
-  };
-  const std::vector<double> left = logarithms_of(before), right = logarithms_of(after);
-  std::vector<double> draw, ratios(draws);
-  for (double& value : ratios) {
-    const double of_before = draw_from(left, draw);
-    value = draw_from(right, draw) - of_before;
-  }
-  std::ranges::sort(ratios);
-  // Few samples vary less than what they are taken from: about as much as Student's t distribution
-  // is wider than the normal one.
-  const double widened = 1 + 2 / static_cast<double>(std::min(before.size(), after.size()));
-  const auto end = [&](double drawn) { return ratio + widened * (drawn - ratio); };
-  return judge(ratio, std::pair(end(ratios[kOutside]), end(ratios[draws - 1 - kOutside])), noise);
+  return compare_drawn(fastest_mean, before, after, noise, confidence);
+}
+
+SpeedChange compare_medians(std::span<const double> before, std::span<const double> after,
+                            double noise, double confidence) {
+  return compare_drawn(median, before, after, noise, confidence);
 }
 
 SpeedChange compare_pairs(std::span<const double> before, std::span<const double> after,

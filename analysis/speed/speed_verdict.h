@@ -41,6 +41,9 @@ inline constexpr std::size_t kFastest = 6;
 SpeedChange compare_samples(std::span<const double> before, std::span<const double> after,
                             double noise, double confidence = kConfidence);
 inline constexpr std::size_t kLeastSamples = 5;
+// The same for the medians (nearest rank) of samples that nothing is known to have disturbed.
+SpeedChange compare_medians(std::span<const double> before, std::span<const double> after,
+                            double noise, double confidence = kConfidence);
 // Samples that were taken in pairs, one after the other, so that both saw the same machine. Ratio:
 // median of the means of all two pairs; interval: exact distribution of the signed ranks
 // (Wilcoxon). The number of samples is equal.

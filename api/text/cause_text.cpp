@@ -21,6 +21,7 @@ struct Words {
 };
 // In the order of DifferenceKind.
 constexpr std::array kWords = {
+    Words{"Changed at a breakpoint", ""},
     Words{"Other model", ""},
     Words{"Other settings", ""},
     Words{"Other recording", "Exact timing and higher levels make every op slower."},
@@ -78,7 +79,10 @@ std::optional<std::pair<std::size_t, std::string_view>> numbered(std::string_vie
 }
 
 // Prompts and lists of tokens are long: "".
-std::optional<std::string> short_value(const std::optional<std::string>& value) {
+std::optional<std::string> short_value(const std::string& name,
+                                       const std::optional<std::string>& value) {
+  // The verdict, without its evidence and advice.
+  if (name == "machine") return value ? value->substr(0, value->find(':')) : "not disturbed";
   constexpr std::size_t kLongest = 96;
   if (!value || value->empty()) return "none";
   if (value->size() > kLongest || value->contains('\n')) return std::nullopt;
@@ -96,6 +100,8 @@ std::string fact_label(const std::string& name) {
   if (known != std::end(kLabels)) return known->second;
   if (const auto message = numbered(name, "request.messages."))
     return std::format("prompt text ({} message {})", message->second, message->first);
+  if (const auto change = numbered(name, "altered."))
+    return std::format("change {}", change->first);
   if (const auto stop = numbered(name, "request.stop."))
     return std::format("stop text {}", stop->first);
   std::string label = name.substr(name.find('.') + 1);
@@ -111,9 +117,11 @@ std::string cause_line(const DifferenceCause& cause) {
       parts.push_back(std::format("{} more", cause.facts.size() - kFacts));
       break;
     }
-    const auto left = short_value(fact.left), right = short_value(fact.right);
+    const auto left = short_value(fact.name, fact.left), right = short_value(fact.name, fact.right);
     const std::string label = fact_label(fact.name);
-    parts.push_back(left && right ? std::format("{} {} and {}", label, *left, *right) : label);
+    parts.push_back(!left || !right   ? label
+                    : *left == *right ? std::format("{} {} in both", label, *left)
+                                      : std::format("{} {} and {}", label, *left, *right));
   }
   const std::string_view reason = cause_reason(cause.kind);
   return std::format("{}: {}.{}{}", cause_title(cause.kind), join(parts), reason.empty() ? "" : " ",

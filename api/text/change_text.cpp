@@ -31,18 +31,16 @@ std::string bytes_text(const TokenChange& change) {
 std::string time_text(const TokenChange& change) {
   const auto& [phase, left, right, time] = change;
   const char* token = token_of(phase);
-  if (!time.low || !time.high)
+  if (!change.has_enough_steps())
     return std::format(
         "Too few undisturbed steps to compare the times of a {}: {} and {}, and {} are needed in "
         "each session",
         token, left.steps, right.steps, kLeastSamples);
   const std::string evidence = std::format(
-      "{:.0f} % interval of the change: {} to {}; means of the {} fastest of {} and {} undisturbed "
-      "steps",
-      100 * kConfidence, percent(*time.low), percent(*time.high), kFastest, left.steps,
-      right.steps);
+      "{:.0f} % interval of the change: {} to {}; medians of {} and {} undisturbed steps",
+      100 * kConfidence, percent(*time.low), percent(*time.high), left.steps, right.steps);
   const std::string times = std::format("A {} takes {} in the first session and {} in the second",
-                                        token, duration(left.fastest), duration(right.fastest));
+                                        token, duration(left.median), duration(right.median));
   if (time.verdict == SpeedVerdict::Equal)
     return std::format("{}: no significant difference ({})", times, evidence);
   return std::format(
@@ -54,6 +52,32 @@ std::string time_text(const TokenChange& change) {
 }
 
 }  // namespace
+
+std::string chosen_text(const Comparison& comparison) {
+  if (!comparison.chosen) return "";
+  const auto& [tokens, first, largest, other] = *comparison.chosen;
+  const auto percent = [](double share) { return std::format("{:.3g} %", 100 * share); };
+  const auto same = [&](const ChosenChange::At& at) {
+    return std::format("token {} “{}”: {} and {}", at.token, at.left.text,
+                       percent(at.left.probability), percent(at.right.probability));
+  };
+  std::string text =
+      std::format("Probabilities of {} that both sessions chose after the same text: ",
+                  counted(tokens, "token"));
+  if (!first)
+    text += "no difference";
+  else if (first->token == largest->token)
+    text += std::format("the first and largest difference at {}", same(*first));
+  else
+    text +=
+        std::format("the first difference at {}; the largest at {}", same(*first), same(*largest));
+  text += ".";
+  if (other)
+    text += std::format(" At token {} they chose “{}” ({}) and “{}” ({}).", other->token,
+                        other->left.text, percent(other->left.probability), other->right.text,
+                        percent(other->right.probability));
+  return text;
+}
 
 std::string what_changed(const Comparison& comparison) {
   if (!comparison.change) return "The sessions have no phase with tokens in common.";

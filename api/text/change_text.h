@@ -9,10 +9,14 @@
 namespace tt {
 
 // "A generated token takes 12.0 % longer in the second session, 1.32 ms instead of 1.18 ms, more
-// than the steps of one session vary (99 % interval of the change: +9.1 % to +14.8 %, from the
-// fastest of 24 and 22 undisturbed steps); another load of the machine may be the cause; it
+// than the steps of one session vary (99 % interval of the change: +9.1 % to +14.8 %; medians of 24
+// and 22 undisturbed steps); another load of the machine may be the cause; it
 // reads 26.9 MiB instead of 20.1 MiB." The left session is the first. Steps of one session share a
 // machine, and two sessions may not: the interval does not contain that difference.
 std::string what_changed(const Comparison& comparison);
+
+// How the probabilities of chosen tokens differ: "Chosen tokens: 12 of the same text; the first other
+// probability is that of token 7, ...". Empty: not captured in both.
+std::string chosen_text(const Comparison& comparison);
 
 }  // namespace tt

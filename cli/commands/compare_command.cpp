@@ -96,6 +96,20 @@ void print_causes(const std::vector<DifferenceCause>& causes) {
   put("\n");
 }
 
+// Whether the times of the phase can be compared: what_changed() says it at the top.
+bool has_enough_steps(const Comparison& comparison, Phase phase) {
+  const auto& change = comparison.change;
+  return !change || change->phase != phase || change->has_enough_steps();
+}
+
+// Of what durations of steps are.
+void print_counted(const Comparison& comparison) {
+  for (const auto& [phase, times] : comparison.step_times) {
+    if (times.left) print_line("left:  {}", to_text(times.left->steps));
+    if (times.right) print_line("right: {}", to_text(times.right->steps));
+  }
+}
+
 void print_totals(const Comparison& comparison) {
   const TraceSums left = comparison.total.left.value_or(TraceSums{}),
                   right = comparison.total.right.value_or(TraceSums{});
@@ -111,18 +125,28 @@ void print_totals(const Comparison& comparison) {
   row("accesses", left.accesses(), right.accesses(), count_text);
   row("bytes read", left.bytes_read, right.bytes_read, format_bytes);
   row("bytes written", left.bytes_written, right.bytes_written, format_bytes);
-  if (left.time_ns > 0 && right.time_ns > 0)
-    row("time in ops, median", left.time_ns, right.time_ns, format_duration);
+  const auto time_row = [&](std::string name, Phase phase, double a, double b) {
+    const bool comparable = a > 0 && b > 0 && has_enough_steps(comparison, phase);
+    table.add({std::move(name), step_time_text(a), step_time_text(b),
+               comparable ? difference(a, b, format_duration) : "-",
+               comparable ? ratio(a, b) : "-"});
+  };
+  if (left.time_ns > 0 || right.time_ns > 0)
+    time_row("time in ops, median", comparison.phase, left.time_ns, right.time_ns);
   static constexpr std::pair<const char*, Ns Spread::*> kQuantiles[] = {
       {"median", &Spread::median}, {"p5", &Spread::p5}, {"p95", &Spread::p95}};
   for (const auto& [phase, times] : comparison.step_times) {
     if (!times.left || !times.right) continue;
-    for (const auto& [name, quantile] : kQuantiles)
-      row(std::format("{} step, {}", to_text(phase), name),
-          static_cast<double>(((*times.left).*quantile).v),
-          static_cast<double>(((*times.right).*quantile).v), format_duration);
+    for (const auto& [name, quantile] : kQuantiles) {
+      const auto ns = [&](const CountedTimes& of) {
+        return of.spread ? static_cast<double>(((*of.spread).*quantile).v) : 0;
+      };
+      time_row(std::format("{} step, {}", to_text(phase), name), phase, ns(*times.left),
+               ns(*times.right));
+    }
   }
   table.print();
+  print_counted(comparison);
 }
 
 void print_tokens(const TokenAlignment& tokens) {
@@ -154,18 +178,26 @@ void print_rows(const Comparison& comparison, Axis by, std::size_t limit) {
                    {"time right-left", Align::Right},
                    {"time right/left", Align::Right}});
   const TraceSums none;
+  const bool enough = has_enough_steps(comparison, comparison.phase);
+  // What only one side has took no time on the other one.
+  const auto comparable = [&](const ComparedRow& row) {
+    const auto measured = [](const std::optional<TraceSums>& side) {
+      return !side || side->time_ns > 0;
+    };
+    return enough && measured(row.left) && measured(row.right);
+  };
   for (const ComparedRow& row : rows | std::views::take(limit)) {
     const TraceSums a = row.left.value_or(none), b = row.right.value_or(none);
     const auto cell = [](const auto& side, const std::string& text) {
       return side ? text : std::string("-");
     };
-    table.add(
-        {row.name, cell(row.left, count_text(a.accesses())),
-         cell(row.right, count_text(b.accesses())), cell(row.left, format_bytes(a.bytes())),
-         cell(row.right, format_bytes(b.bytes())), ratio(a.bytes(), b.bytes()),
-         cell(row.left, step_time_text(a.time_ns)), cell(row.right, step_time_text(b.time_ns)),
-         a.time_ns > 0 || b.time_ns > 0 ? difference(a.time_ns, b.time_ns, format_duration) : "",
-         ratio(a.time_ns, b.time_ns)});
+    table.add({row.name, cell(row.left, count_text(a.accesses())),
+               cell(row.right, count_text(b.accesses())), cell(row.left, format_bytes(a.bytes())),
+               cell(row.right, format_bytes(b.bytes())), ratio(a.bytes(), b.bytes()),
+               cell(row.left, step_time_text(a.time_ns)),
+               cell(row.right, step_time_text(b.time_ns)),
+               comparable(row) ? difference(a.time_ns, b.time_ns, format_duration) : "-",
+               comparable(row) ? ratio(a.time_ns, b.time_ns) : "-"});
   }
   table.print();
   if (rows.size() > limit) print_line("... {} more (use --limit N)", rows.size() - limit);
@@ -353,6 +385,7 @@ int run(const CompareOptions& options) {
   print_causes(comparison->causes);
   if (!minimal) print_totals(*comparison);
   print_tokens(comparison->tokens);
+  if (comparison->chosen) print_line("{}", escape_control_chars(chosen_text(*comparison)));
   if (!minimal) print_templates(comparison->templates);
   print_rows(*comparison, options.by, options.limit);
   for (std::size_t side = 0; side < left_out.size(); ++side) {

@@ -37,6 +37,23 @@ Json tokens_json(const TokenAlignment& tokens) {
           {"rows", std::move(rows)}};
 }
 
+Json chosen_json(const Comparison& comparison) {
+  if (!comparison.chosen) return {};
+  const auto side = [](const ChosenChange::Side& of) {
+    return Json{{"text", of.text}, {"probability", of.probability}};
+  };
+  const auto at = [&](const std::optional<ChosenChange::At>& of) {
+    return of ? Json{{"token", of->token}, {"left", side(of->left)}, {"right", side(of->right)}}
+              : Json();
+  };
+  const ChosenChange& chosen = *comparison.chosen;
+  return {{"text", chosen_text(comparison)},
+          {"tokens", chosen.tokens},
+          {"first", at(chosen.first)},
+          {"largest", at(chosen.largest)},
+          {"other", at(chosen.other)}};
+}
+
 Json template_json(const ComparedTemplate& row) {
   const auto side = [](TemplateId id, std::uint32_t steps, std::uint32_t ops) {
     return id.v == 0 ? Json() : Json{{"template", id.v}, {"steps", steps}, {"ops", ops}};
@@ -49,7 +66,7 @@ Json template_json(const ComparedTemplate& row) {
 Json token_json(const std::optional<TokenChange>& change) {
   if (!change) return {};
   const auto side = [](const TokenChange::Side& of) {
-    return Json{{"steps", of.steps}, {"ns", of.fastest.v}, {"bytes_read", of.bytes_read}};
+    return Json{{"steps", of.steps}, {"ns", of.median.v}, {"bytes_read", of.bytes_read}};
   };
   return {{"phase", to_text(change->phase)},
           {"left", side(change->left)},
@@ -58,6 +75,16 @@ Json token_json(const std::optional<TokenChange>& change) {
           {"low", optional_json(change->time.low)},
           {"high", optional_json(change->time.high)},
           {"verdict", to_text(change->time.verdict)}};
+}
+
+Json times_json(const std::optional<CountedTimes>& of) {
+  if (!of || !of->spread) return {};
+  Json json = to_json(*of->spread);
+  json["steps"] = of->steps.used;
+  return json;
+}
+Json times_text(const std::optional<CountedTimes>& of) {
+  return of ? Json(to_text(of->steps)) : Json();
 }
 
 Json facts_json(const std::vector<ComparedFact>& facts) {
@@ -77,6 +104,7 @@ Json to_json(const std::vector<DifferenceCause>& causes) {
     rows.push_back({{"kind", to_text(cause.kind)},
                     {"title", cause_title(cause.kind)},
                     {"reason", cause_reason(cause.kind)},
+                    {"text", cause_line(cause)},
                     {"facts", facts_json(cause.facts)}});
   }
   return rows;
@@ -91,8 +119,10 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
   for (const ComparedRow& row : comparison.rows) rows.push_back(to_json(row));
   Json step_times = Json::object();
   for (const auto& [phase, of] : comparison.step_times) {
-    step_times[to_text(phase)] = {{"left", of.left ? to_json(*of.left) : Json()},
-                                  {"right", of.right ? to_json(*of.right) : Json()}};
+    step_times[to_text(phase)] = {{"left", times_json(of.left)},
+                                  {"right", times_json(of.right)},
+                                  {"left_text", times_text(of.left)},
+                                  {"right_text", times_text(of.right)}};
   }
   return {
       {"left", session_json(left)},
@@ -104,6 +134,7 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
       {"total", to_json(comparison.total)},
       {"step_ns", std::move(step_times)},
       {"tokens", tokens_json(comparison.tokens)},
+      {"chosen", chosen_json(comparison)},
       {"templates", std::move(templates)},
       {"rows", std::move(rows)}};
 }

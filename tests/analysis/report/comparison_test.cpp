@@ -11,6 +11,7 @@
 
 #include "tests/analysis/report/comparison_check.h"
 #include "tests/support/sessions/plausible_session.h"
+#include "tests/support/sessions/prompt_steps.h"
 #include "tests/support/sessions/small_session.h"
 #include "tests/support/temp_folder.h"
 
@@ -83,7 +84,7 @@ TEST(Comparison, TellsAChangeOfTimeFromNoise) {
   EXPECT_EQ(changed->phase, Phase::Generate);
   EXPECT_EQ(changed->left.steps, 12U);
   EXPECT_EQ(changed->right.steps, 20U);
-  EXPECT_NEAR(static_cast<double>(changed->left.fastest.v), 500, 2);  // per token
+  EXPECT_NEAR(static_cast<double>(changed->left.median.v), 501, 1);  // per token
   EXPECT_NEAR(changed->time.ratio, 2, 0.01);
   EXPECT_EQ(changed->time.verdict, SpeedVerdict::Slower);
   EXPECT_EQ(compared(right, left).change->time.verdict, SpeedVerdict::Faster);
@@ -91,6 +92,42 @@ TEST(Comparison, TellsAChangeOfTimeFromNoise) {
   EXPECT_DOUBLE_EQ(compared(left, left).change->time.ratio, 1);
   EXPECT_FALSE(compared(short_side, right).change->time.low.has_value());
   EXPECT_EQ(compared(short_side, right).change->left.steps, 4U);
+  // The table has the same steps and the same figure.
+  const ComparedTimes times = compared(left, right).step_times.at(Phase::Generate);
+  EXPECT_EQ(times.left->steps.used, 12U);
+  EXPECT_EQ(times.left->steps.interrupted, 2U);
+  EXPECT_EQ(times.left->spread->median.v, 2 * changed->left.median.v);
+  EXPECT_NEAR(changed->time.ratio,
+              static_cast<double>(times.right->spread->median.v) /
+                  static_cast<double>(times.left->spread->median.v),
+              1e-9);
+}
+
+// A step of 20 tokens that counts is not divided by the mean number of tokens of all steps.
+TEST(Comparison, TimesPerTokenAreOfTheCountedSteps) {
+  using enum Timing;
+  const SmallSession some(prompt_steps({{512, Learned}, {512, Learned}, {20, Fast}})),
+      all(prompt_steps({{10, Learned}, {512, Fast}, {512, Fast}, {20, Fast}}));
+  for (const SmallSession* session : {&some, &all}) {
+    const OpenedSide side(session->path);
+    const auto costs = step_costs(side.index, Axis::OpKind, {.phase = Phase::Prompt}).value();
+    EXPECT_EQ(costs.timed.tokens, session == &some ? 20U : 1044U);
+    EXPECT_EQ(costs.timed.same_tokens, session == &some);
+    EXPECT_EQ(costs.total_token_ns, 1000);
+  }
+}
+
+// What was only measured while graphs were learned has no time.
+TEST(Comparison, LearnedStepsHaveNoTimes) {
+  const SmallSession a(prompt_steps({{30, Timing::Learned}})),
+      b(prompt_steps({{30, Timing::Learned}, {30, Timing::Fast}}));
+  const OpenedSide left(a.path), right(b.path);
+  const Comparison comparison = compared(left, right, {.by = Axis::OpKind});
+  EXPECT_FALSE(comparison.step_times.at(Phase::Prompt).left->spread.has_value());
+  EXPECT_EQ(comparison.step_times.at(Phase::Prompt).left->steps.learned, 1U);
+  EXPECT_EQ(comparison.step_times.at(Phase::Prompt).right->spread->median, Ns{30'000});
+  EXPECT_EQ(to_text(comparison.step_times.at(Phase::Prompt).left->steps),
+            "Times: no prompt step has a time of the model; left out: 1 learned.");
 }
 
 // The right session is longer, has a slower prompt, and one of its steps waited: none of this makes

@@ -105,6 +105,22 @@ TEST(SpeedVerdict, TheFastestSamplesCount) {
   EXPECT_EQ(fastest({}), 0);
 }
 
+// A few fast samples on one side do not make it faster; a shift of all does.
+TEST(SpeedVerdict, MediansCount) {
+  std::vector<double> before, after, slower;
+  for (int i = 0; i < 40; ++i) {
+    const double time = 100 + i % 5;
+    before.push_back(time);
+    after.push_back(i < 6 ? 50 : time);
+    slower.push_back(1.1 * time);
+  }
+  EXPECT_EQ(compare_samples(before, after, 0.01).verdict, SpeedVerdict::Faster);
+  EXPECT_EQ(compare_medians(before, after, 0.01).verdict, SpeedVerdict::Equal);
+  EXPECT_EQ(compare_medians(before, slower, 0.01).verdict, SpeedVerdict::Slower);
+  EXPECT_NEAR(compare_medians(before, slower, 0.01).ratio, 1.1, 1e-9);
+  EXPECT_FALSE(compare_medians(std::span(before).first(kLeastSamples - 1), slower, 0).low);
+}
+
 TEST(SpeedVerdict, IntervalsNeedEnoughSamples) {
   std::vector<double> before, after;
   for (std::size_t n = 1; n <= kLeastSamples; ++n) {

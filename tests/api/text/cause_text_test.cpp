@@ -64,9 +64,22 @@ TEST(ComparisonCauses, NamesEachDifference) {
           "are not evaluated.",
           "New graphs: steps with a new graph 1 and 0. The recording slows down the step in "
           "which a graph appears first.",
-          "The machine held up a session: machine none and contended: .... Its times are not "
+          "The machine held up a session: machine not disturbed and contended. Its times are not "
           "those of the model alone.",
           "Other machine: processor x and y.", "Other version of llama.cpp: llama 1 and 2."}));
+}
+
+// Where a run stopped changes nothing; what it was changed to compute does.
+TEST(ComparisonCauses, NamesTheChangesAtBreakpoints) {
+  const SessionConditions clean;
+  const SessionInfo altered = described({{"request.breakpoints.0", "kqv_out-1"},
+                                         {"altered.0", "step 3, op 17 kqv_out-1: zero head 2"}});
+  const SessionInfo plain = described({});
+  const auto causes =
+      causes_of({.info = altered, .conditions = clean}, {.info = plain, .conditions = clean});
+  ASSERT_EQ(causes.size(), 1U);
+  EXPECT_EQ(cause_line(causes[0]),
+            "Changed at a breakpoint: change 1 step 3, op 17 kqv_out-1: zero head 2 and none.");
 }
 
 // The user's own text is never changed into words.

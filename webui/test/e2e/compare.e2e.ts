@@ -30,19 +30,30 @@ async function expectComparison(other: string): Promise<void> {
   const names = await head().locator('dd').allInnerTexts();
   // Two sessions of one title have their ids.
   const isSame = rest.left.title === rest.right.title;
-  const named = ({ title, id }: typeof rest.left) => `“${title}”${isSame ? `, ${id}` : ''}`;
-  expect(names).toEqual([
-    `${named(rest.left)}, ${rest.tokens.left} tokens`,
-    `${named(rest.right)}, ${rest.tokens.right} tokens`,
-  ]);
+  // With the model and the settings that differ.
+  const settings = rest.causes.find(({ kind }) => kind === 'settings')?.facts ?? [];
+  const named = (side: 'left' | 'right') => {
+    const { title, id, model } = rest[side];
+    const set = settings.map((fact) => `, ${fact.label} ${fact[side] ?? 'none'}`).join('');
+    return `“${title}”${isSame ? `, ${id}` : ''}, ${rest.tokens[side]} tokens, ${model?.split('/').at(-1) ?? ''}${set}`;
+  };
+  expect(names).toEqual([named('left'), named('right')]);
+  // What differs is in the first lines, with both values.
+  expect(await head().getByRole('list', { name: 'What differs' }).getByRole('listitem').allInnerTexts()).toEqual(rest.causes.map(({ text }) => text)); // prettier-ignore
   const times = rest.step_ns.generate;
   const shown = comparison().getByRole('table', { name: 'Times of a step' });
   const median = shown.getByRole('row', { name: /^generate, median/ });
-  expect((await median.locator('td').allInnerTexts()).slice(0, 2)).toEqual([formatNs(times?.left?.median ?? 0), formatNs(times?.right?.median ?? 0)]); // prettier-ignore
+  const shownNs = (side: { readonly median: number } | null | undefined) => side ? formatNs(side.median) : '–'; // prettier-ignore
+  const cells = await median.locator('td').allInnerTexts();
+  expect(cells.slice(0, 2)).toEqual([shownNs(times?.left), shownNs(times?.right)]);
+  // No difference of what cannot be compared; and how many steps each time is of.
+  if (rest.change.token?.phase === 'generate' && rest.change.token.low === null) expect(cells[2]).toBe('–'); // prettier-ignore
+  for (const text of [times?.left_text, times?.right_text])
+    if (text) await comparison().getByText(text).first().waitFor();
   // The prompt is one step: it has no quantiles.
   expect(await shown.getByRole('row', { name: /^prompt, p/ }).count()).toBe(0);
   expect(await shown.getByRole('row', { name: /^prompt, median/ }).count()).toBe(
-    rest.step_ns.prompt?.left && rest.step_ns.prompt.right ? 1 : 0,
+    (rest.step_ns.prompt?.left ?? rest.step_ns.prompt?.right) ? 1 : 0,
   );
 }
 

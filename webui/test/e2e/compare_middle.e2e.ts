@@ -19,16 +19,20 @@ async function sideOf(
   session: string,
   query: string,
   by: number,
-  value: (row: Breakdown['sums']) => number,
-): Promise<ReadonlyMap<string, number>> {
+  value: (row: Breakdown['sums']) => number | null,
+): Promise<ReadonlyMap<string, number | null>> {
   const { rows: found } = await fixture.rest<Breakdown>(
     `sessions/${session}/breakdown?limit=10000&step_times=true&${query}`,
   );
-  return new Map(found.map((row) => [row.name, value(row) / by]));
+  const of = (row: Breakdown['sums']): number | null => {
+    const all = value(row);
+    return all === null ? null : all / by;
+  };
+  return new Map(found.map((row) => [row.name, of(row)]));
 }
 
 const time = ({ all }: Breakdown['sums']): number => all.time_ns;
-const median = ({ step_ns }: Breakdown['sums']): number => step_ns?.median ?? 0;
+const median = ({ step_ns }: Breakdown['sums']): number | null => step_ns?.median ?? null;
 const bytes = ({ all }: Breakdown['sums']): number => all.bytes_read + all.bytes_written;
 
 async function countOf(what: string, condition: string): Promise<number> {
@@ -46,16 +50,16 @@ async function showAll(): Promise<void> {
 
 // The table of the page has each row of both sides, and a dash where a side has none.
 async function expectRows(
-  left: ReadonlyMap<string, number>,
-  right: ReadonlyMap<string, number>,
+  left: ReadonlyMap<string, number | null>,
+  right: ReadonlyMap<string, number | null>,
   text: (value: number) => string,
 ): Promise<void> {
   await showAll();
   const names = new Set([...left.keys(), ...right.keys()]);
   await expect.poll(async () => (await rows()).length).toBe(1 + names.size);
-  const side = (map: ReadonlyMap<string, number>, name: string): string => {
-    const value = map.get(name);
-    return value === undefined ? '–' : text(value);
+  const side = (map: ReadonlyMap<string, number | null>, name: string): string => {
+    const value = map.get(name) ?? null;
+    return value === null ? '–' : text(value);
   };
   const shown = new Map((await rows()).slice(1).map(([name = '', ...cells]) => [name, cells.slice(0, 2)])); // prettier-ignore
   for (const name of names) expect(shown.get(name), name).toEqual([side(left, name), side(right, name)]); // prettier-ignore
@@ -97,9 +101,20 @@ describe('the middle', () => {
     const right = await sideOf(first, query, 1, median);
     await fixture.show(second, `with=${first}`, 'full=compare');
     await expectRows(left, right, formatNs);
-    // Both charts are drawn, and have the values as a table.
-    for (const id of ['sides', 'difference', 'map_left', 'map_right', 'map_difference'])
+    // The charts are drawn, and have the values as a table: no differences of times if the first
+    // sentence says that they cannot be compared, as on a busy machine.
+    const { low } = (await fixture.get<SessionComparison>(`comparison/${first}?limit=0`)).change.token ?? {}; // prettier-ignore
+    for (const id of [
+      'sides',
+      'map_left',
+      'map_right',
+      ...(low === null ? [] : ['difference', 'map_difference']),
+    ])
+      // prettier-ignore
       await panel().locator(`[data-chart=compare_${id}] canvas`).waitFor();
+    const few = panel().getByText('Too few undisturbed steps to compare times');
+    expect((await few.count()) > 0).toBe(low === null);
+    if (low === null) expect(await panel().locator('[data-chart$=difference] canvas').count()).toBe(0); // prettier-ignore
     // A map has what REST has of the first token, and the shorter side has no further ones.
     const map = (side: string) => panel().locator(`[data-chart=compare_map_${side}]`);
     const numbers = async (side: string): Promise<readonly (readonly string[])[]> => {
@@ -167,11 +182,24 @@ describe('the middle', () => {
     await fixture.show(session, 'full=compare', 'p.compare=of:phases,value:bytes,by:component,per:step'); // prettier-ignore
     const steps = (phase: string) => countOf('count(*)', `phase = '${phase}'`);
     const of = async (phase: string) => sideOf(session, `by=component&phase=${phase}`, await steps(phase), bytes); // prettier-ignore
-    const named = (map: ReadonlyMap<string, number>) => [...map.values()].map((value) => formatBytes(Math.round(value))).toSorted(); // prettier-ignore
+    const named = (map: ReadonlyMap<string, number | null>) => [...map.values()].map((value) => formatBytes(Math.round(value ?? 0))).toSorted(); // prettier-ignore
     const [left, right] = [await of('prompt'), await of('generate')];
     await showAll();
     await expect.poll(async () => (await rows()).slice(1).map((row) => row[1]).filter((text) => text !== '–').toSorted()).toEqual(named(left)); // prettier-ignore
     expect((await rows()).slice(1).map((row) => row[2]).filter((text) => text !== '–').toSorted()).toEqual(named(right)); // prettier-ignore
+  });
+
+  it('shows no time of a prompt whose only step was learned, and says why', async () => {
+    // A new model of the server: its first prompt is one step with a new graph.
+    const session = await fixture.generate({ prompt: 'Once upon a time there was', max_tokens: 4 });
+    await fixture.show(session, 'full=compare', 'p.compare=of:phases');
+    const { times } = await fixture.get<Breakdown>('breakdown?by=op_kind&phase=prompt&step_times=true'); // prettier-ignore
+    await table().waitFor();
+    const total = (await rows())[0] ?? [];
+    if (times?.steps === 0) {
+      expect([total[1], total[3]]).toEqual(['–', '–']);
+      await panel().getByText('prompt: no prompt step has a time of the model (left out: 1 learned)').first().waitFor(); // prettier-ignore
+    } else expect(total[1]).not.toBe('0 ns');
   });
 
   it.each([

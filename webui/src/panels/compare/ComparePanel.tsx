@@ -41,12 +41,15 @@ import {
 } from './options';
 import { acrossOf, MAP_PIXELS, mapsOf, type Maps, type MapSide } from './maps';
 import {
+  countedText,
+  countsAll,
   differenceOf,
   differenceTable,
   divisor,
   drawnRows,
   hasMedians,
   isSame,
+  isTimed,
   pairRows,
   perOf,
   sidesOf,
@@ -57,9 +60,10 @@ import {
   type PairRow,
   type Side,
   type SideQuery,
+  type TimedSteps,
 } from './pair';
 import { SessionChoice } from './SessionChoice';
-import { comparisonOf, SessionFacts, SessionHead, SIDES } from './SessionFacts';
+import { comparisonOf, SessionFacts, SessionHead, SIDES, tooFew } from './SessionFacts';
 
 const ROW_NAMES: Readonly<Record<Rows, string>> = {
   op_kind: 'op types',
@@ -246,7 +250,7 @@ function Found(props: FoundProps) {
         </div>
       )}
       {facts && <Head resource={facts} />}
-      <Pair {...props} />
+      <Pair {...props} facts={facts} />
       {facts && <Facts store={store} resource={facts} />}
     </div>
   );
@@ -284,10 +288,16 @@ function namesOf({ of, a, b }: CompareOptions): readonly [string, string] {
 const sharedName = ({ of, by, a, b }: CompareOptions, name: string, side: 'left' | 'right') =>
   of === 'layers' && by === 'tensor' ? withoutLayer(name, side === 'left' ? a : b) : name;
 
-function Pair({ store, session, options, other }: FoundProps) {
+function Pair(props: FoundProps & { facts: Resource<SessionComparison> | null }) {
+  const { store, session, options, other, facts } = props;
   const key = encodeCompare(options);
   const resource = useMemo(() => sidesResource(store, session, other, options), [store, session, other, key]); // prettier-ignore
   const { value: found, error, loading } = useResource(resource);
+  // Of the phase that the first sentence is about.
+  const few = usePart(() => {
+    const compared = facts?.state.value.value;
+    return isTimed(options) && compared?.change.token?.phase === options.phase && tooFew(compared);
+  });
   const pair = useMemo(() => {
     if (!found) return null;
     return pairRows(found[0], found[1], options, (name, side) => sharedName(options, name, side));
@@ -310,7 +320,7 @@ function Pair({ store, session, options, other }: FoundProps) {
       </Empty>
     );
   }
-  return <Shown {...{ store, session, other, options, names, rows, total, found, loading }} />;
+  return <Shown {...{ store, session, other, options, names, rows, total, found, loading, few }} />;
 }
 
 interface ShownProps {
@@ -323,12 +333,27 @@ interface ShownProps {
   readonly total: PairRow;
   readonly found: readonly [Side, Side];
   readonly loading: boolean;
+  readonly few: boolean; // too few undisturbed steps to compare times
+}
+
+const TOO_FEW = 'Too few undisturbed steps to compare times: differences are not shown.';
+
+// The sides whose times were not measured, with the reason; null: there are none.
+function unmeasuredText({
+  options,
+  names,
+  found,
+}: Pick<ShownProps, 'options' | 'names' | 'found'>) {
+  if (!isTimed(options)) return null;
+  const texts = found.flatMap(({ times }, n) => times?.steps === 0 ? [countedText(names[n] ?? '', times)] : []); // prettier-ignore
+  return texts.length > 0 ? `${texts.join('; ')}.` : null;
 }
 
 function Shown(props: ShownProps) {
   const { store, session, options, names, rows, loading } = props;
   const { by, value } = options;
   const per = perOf(options);
+  const reason = unmeasuredText(props) ?? (props.few ? TOO_FEW : null); // of no difference
   const texts = rows.map((row) => ({ ...row, name: by === 'component' ? componentName(row.name) : row.name })); // prettier-ignore
   const specs = useMemo((): readonly ChartSpec[] => {
     const key: ChartTable['key'] = { name: ROW_NAMES[by].slice(0, -1), of: by };
@@ -341,7 +366,7 @@ function Shown(props: ShownProps) {
       half: true,
       height: 300,
       honours: 'own',
-      empty: 'Both sides have the same values.',
+      empty: reason ?? 'Both sides have the same values.',
       request: () => ({
         text: `breakdown?by=${by}`,
         sql: null,
@@ -350,21 +375,27 @@ function Shown(props: ShownProps) {
     });
     const of = `${value === 'time' ? 'Time of the ops' : value === 'bytes' ? 'Bytes read and written' : 'Accesses'} per ${per}`;
     return [
-      spec('compare_sides', 'Side by side', `${of}, both sides on one scale`, sidesTable(texts, key, names, value)), // prettier-ignore
-      spec('compare_difference', 'Difference', `${of}: what one side has more than the other`, differenceTable(texts, key, names, value)), // prettier-ignore
+      spec('compare_sides', 'Side by side', `${of}, both sides on one scale${reason === null ? '' : `. ${reason}`}`, sidesTable(texts, key, names, value)), // prettier-ignore
+      spec('compare_difference', 'Difference', `${of}: what one side has more than the other`, differenceTable(props.few ? [] : texts, key, names, value)), // prettier-ignore
     ];
-  }, [rows, encodeCompare(options)]);
+  }, [rows, reason, encodeCompare(options)]);
   return (
     <>
       <Cards store={store} session={session} specs={specs} options={options} />
-      <SideMaps {...props} />
+      {haveMaps(props) && <SideMaps {...props} />}
       <PairTable {...props} rows={texts} per={per} loading={loading} />
     </>
   );
 }
 
+// A map of sums over all steps would have the times of steps that do not count.
+const haveMaps = ({ options, found }: ShownProps): boolean =>
+  !isTimed(options) ||
+  acrossOf(options) === 'token' ||
+  found.every(({ times }) => times !== null && times.steps > 0 && countsAll(times));
+
 // Both sides as maps, and their difference. The rows are those of the charts.
-function SideMaps({ store, session, other, options, names, rows, found }: ShownProps) {
+function SideMaps({ store, session, other, options, names, rows, found, few }: ShownProps) {
   const { by, value, phase } = options;
   const specs = useMemo((): readonly ChartSpec[] => {
     let asked: ApiResult<Maps> | null = null;
@@ -410,15 +441,19 @@ function SideMaps({ store, session, other, options, names, rows, found }: ShownP
     });
     const columns =
       across === 'token'
-        ? `Tokens of the phase ${phase}, from its first one`
+        ? `Tokens of the phase ${phase}, from its first one${isTimed(options) ? '; each as it was measured, disturbed ones, too' : ''}`
         : `By ${across}, per ${perOf(options)}`;
     const both = `${columns}; both maps have the same axes, one scale and one cursor`;
-    return [
+    const sides = [
       spec('left', `Map of ${names[0]}`, both),
       spec('right', `Map of ${names[1]}`, both),
+    ];
+    if (few) return sides;
+    return [
+      ...sides,
       spec('difference', 'Difference of the maps', `${names[1]} − ${names[0]}, of the ${across}s and rows that both have`),
     ]; // prettier-ignore
-  }, [rows, found, encodeCompare(options)]);
+  }, [rows, found, few, encodeCompare(options)]);
   const cursor = useSignal<Pointed | null>(null);
   return <Cards store={store} session={session} specs={specs} options={options} cursor={cursor} />;
 }
@@ -453,27 +488,32 @@ function Cards(
 }
 
 function PairTable(props: ShownProps & { per: string }) {
-  const { options, names, rows, total, found, per } = props;
+  const { options, names, rows, total, found, per, few } = props;
   const { value, by } = options;
   const showAll = useSignal(false);
-  const matter = by === 'layer' ? rows.length : rowsThatMatter(rows.map(differenceOf));
+  const matter =
+    by === 'layer' ? rows.length : rowsThatMatter(rows.map((row) => differenceOf(row) ?? 0));
   const drawn = showAll.value ? rows : rows.slice(0, Math.max(1, matter));
-  const most = rows.reduce((max, row) => Math.max(max, Math.abs(differenceOf(row))), 0);
-  const only = (side: 'left' | 'right'): number => rows.filter((row) => row[side] !== null && row[side === 'left' ? 'right' : 'left'] === null).length; // prettier-ignore
+  const most = rows.reduce((max, row) => Math.max(max, Math.abs(differenceOf(row) ?? 0)), 0);
+  const only = (side: 'left' | 'right'): number => rows.filter((row) => row.isUnmeasured !== true && row[side] !== null && row[side === 'left' ? 'right' : 'left'] === null).length; // prettier-ignore
   const unmatched = ([['left', names[0]], ['right', names[1]]] as const).flatMap(([side, name]) => only(side) > 0 ? [`${plural(only(side), ROW_NAMES[by].slice(0, -1))} only in ${name}`] : []); // prettier-ignore
   const cells = (row: PairRow) => {
     const text = comparedNumbers(row.left ?? 0, row.right ?? 0, value);
-    return { ...text, left: row.left === null ? '–' : text.left, right: row.right === null ? '–' : text.right }; // prettier-ignore
+    return {
+      left: row.left === null ? '–' : text.left,
+      right: row.right === null ? '–' : text.right,
+      difference: few || row.isUnmeasured === true ? '–' : text.difference,
+    };
   };
   const all = cells(total);
   const lengths = found.map(({ counts }, n) => `${names[n] ?? ''}: ${plural(counts.steps, 'step')}, ${plural(counts.tokens, 'token')}`); // prettier-ignore
   return (
     <section class="compare-table">
       <p class="dim">
-        {value === 'time' && hasMedians(options)
-          ? `Times are the median of a step${per === 'token' ? ', divided by its tokens' : ''}.`
-          : `Each value is a sum divided by the ${per}s of its side: a longer side does not count more.`}{' '}
-        {lengths.join('; ')}.{unmatched.length > 0 && ` ${unmatched.join(', ')}.`}
+        {isTimed(options)
+          ? `Times are of the ops. ${found.map(({ times }, n) => (times ? timesText(names[n] ?? '', times, per) : '')).join('; ')}.${few ? ` ${TOO_FEW}` : ''}`
+          : `Each value is a sum divided by the ${per}s of its side: a longer side does not count more. ${lengths.join('; ')}.`}
+        {unmatched.length > 0 && ` ${unmatched.join(', ')}.`}
       </p>
       <table class="differences" aria-label="Differences">
         <thead>
@@ -483,23 +523,24 @@ function PairTable(props: ShownProps & { per: string }) {
             <th scope="col">{names[1]}</th>
             <th scope="col">
               {names[1]} − {names[0]}
+              <small class="dim"> (+: {names[1]} has more)</small>
             </th>
           </tr>
         </thead>
         <tbody>
           <tr class="total">
-            <th scope="row">per {per}</th>
+            <th scope="row">all, per {per}</th>
             <td>{all.left}</td>
             <td>{all.right}</td>
             <td>{all.difference}</td>
           </tr>
           {drawn.map((row) => {
             const text = cells(row);
-            const share = most > 0 ? differenceOf(row) / most : 0;
+            const share = most > 0 && !few ? (differenceOf(row) ?? 0) / most : 0;
             return (
               <tr
                 key={row.name}
-                data-only={row.left === null ? 'right' : row.right === null ? 'left' : undefined}
+                data-only={row.isUnmeasured === true ? undefined : row.left === null ? 'right' : row.right === null ? 'left' : undefined} // prettier-ignore
               >
                 <th scope="row" class="mono" title={row.name}>
                   {by === 'layer' ? layerName(row.name) : row.name}
@@ -523,6 +564,16 @@ function PairTable(props: ShownProps & { per: string }) {
       )}
     </section>
   );
+}
+
+// What the times of a side are: "this session: median of 1 of 79 generate steps (left out: 78 disturbed)".
+function timesText(name: string, times: TimedSteps, per: string): string {
+  const text = countedText(name, times);
+  if (times.steps === 0) return text;
+  if (per === 'step') return `${text}, their median`;
+  return times.same_tokens
+    ? `${text}, their median divided by the tokens of a step`
+    : `${text}, their sum divided by their ${plural(times.tokens, 'token')}`;
 }
 
 // ---- Data -----------------------------------------------------------------------------
@@ -571,7 +622,7 @@ async function sideOf(
   const counts = await api.query(id, sql, 1);
   if (!counts.ok) return counts;
   const [steps, tokens] = counts.value.rows[0] ?? [];
-  const { rows, sums } = found.value;
+  const { rows, sums, times } = found.value;
   const of: Counts = { steps: Number(steps ?? 0), tokens: Number(tokens ?? 0) };
-  return ok({ rows, sums, counts: of });
+  return ok({ rows, sums, times, counts: of });
 }

@@ -12,8 +12,11 @@ import { SidesHead, TotalRow, type Sides } from '../inspector/DifferenceTable';
 
 export const SIDES: Sides = {
   names: ['this session', 'other session'],
-  difference: 'other − this',
+  difference: 'other − this (+: other has more)',
 };
+
+// Whether the sentence about the change says that times cannot be compared.
+export const tooFew = ({ change }: Found): boolean => change.token?.low === null;
 
 // What is compared and what differs, above the figures.
 export function SessionHead({ found }: { found: Found }) {
@@ -21,7 +24,14 @@ export function SessionHead({ found }: { found: Found }) {
     <section class="compare-facts" aria-label="Compared sessions">
       <p class="compare-change">{found.change.text}</p>
       <Titles found={found} />
-      {found.causes.length > 0 && <p>{found.causes.map(({ title }) => title).join(', ')}.</p>}
+      {found.causes.length > 0 && (
+        <ul class="compare-causes" aria-label="What differs">
+          {found.causes.map(({ kind, text }) => (
+            <li key={kind}>{text}</li>
+          ))}
+        </ul>
+      )}
+      <Chosen found={found} />
       <Unmatched found={found} />
     </section>
   );
@@ -31,8 +41,21 @@ export function SessionFacts({ store, found }: { store: Store; found: Found }) {
   return (
     <section class="compare-facts" aria-label="The sessions">
       <Causes store={store} found={found} />
-      <StepTimes times={found.step_ns} />
+      <StepTimes found={found} />
     </section>
+  );
+}
+
+// What the change did to the answer, if both sessions captured the logit lens.
+function Chosen({ found }: { found: Found }) {
+  const { chosen, causes } = found;
+  if (chosen) return <p>{chosen.text}</p>;
+  if (!causes.some(({ kind }) => kind === 'altered')) return null;
+  return (
+    <p class="dim">
+      The probabilities of the tokens can be compared if both sessions captured the logit lens: set
+      it in the settings of the run.
+    </p>
   );
 }
 
@@ -52,18 +75,24 @@ function Unmatched({ found }: { found: Found }) {
           : `The texts are the same up to token ${tokens.common - 1}.`}{' '}
       {left + right === 0
         ? 'Every graph has its counterpart.'
-        : `Without a counterpart: ${plural(left, 'graph')} of this session, ${plural(right, 'graph')} of the other one.`}
+        : `Ops that only one session runs: in ${[...graphsOf(left, 'this session'), ...graphsOf(right, 'the other one')].join(' and ')}. A prompt evaluated in other parts, or a reused one, has other graphs.`}
     </p>
   );
 }
+
+const graphsOf = (count: number, session: string): readonly string[] =>
+  count > 0 ? [`${plural(count, 'graph')} of ${session}`] : [];
 
 const quoted = ({ title, id }: { readonly title: string; readonly id: string }): string =>
   `“${title || id}”`;
 
 // With their ids if they have the same title.
 function Titles({ found }: { found: Found }) {
-  const { left, right, tokens } = found;
+  const { left, right, tokens, causes } = found;
   const isSame = quoted(left) === quoted(right);
+  const settings = causes.find(({ kind }) => kind === 'settings')?.facts ?? [];
+  const settingsOf = (side: 'left' | 'right'): string =>
+    settings.map((fact) => `, ${fact.label} ${fact[side] ?? 'none'}`).join('');
   return (
     <dl class="facts">
       {([[`${SIDES.names[0]}, the first`, left, tokens.left], [`${SIDES.names[1]}, the second`, right, tokens.right]] as const).map(
@@ -73,6 +102,8 @@ function Titles({ found }: { found: Found }) {
             <dd title={side.id}>
               {quoted(side)}
               {isSame && `, ${side.id}`}, {plural(count, 'token')}
+              {side.model !== null && `, ${side.model.slice(side.model.lastIndexOf('/') + 1)}`}
+              {settingsOf(side === left ? 'left' : 'right')}
             </dd>
           </div>
         ),
@@ -119,9 +150,11 @@ function Causes({ store, found }: { store: Store; found: Found }) {
               {[mine, other].map((value, side) => {
                 const text =
                   value !== null && name === 'result.reused_from' ? sessionName(value) : value;
-                const shown = text !== null && mine !== null && other !== null ? aroundDifference(text, mine, other) : text; // prettier-ignore
+                // The verdict on the machine is a sentence, which is shown whole.
+                const isWhole = name === 'machine';
+                const shown = !isWhole && text !== null && mine !== null && other !== null ? aroundDifference(text, mine, other) : text; // prettier-ignore
                 return (
-                  <td key={side} title={text ?? ''}>
+                  <td key={side} title={text ?? ''} class={isWhole ? 'whole' : undefined}>
                     {shown === null || shown === '' ? '–' : shown}
                   </td>
                 );
@@ -138,30 +171,50 @@ function Causes({ store, found }: { store: Store; found: Found }) {
 const isSingle = ({ p5, p95 }: { readonly p5: number; readonly p95: number }): boolean =>
   p5 === p95;
 
-function StepTimes({ times }: { times: Found['step_ns'] }) {
-  const rows = Object.entries(times).flatMap(([phase, { left, right }]) => {
-    if (!left || !right) return [];
-    const keys = isSingle(left) || isSingle(right) ? QUANTILES.slice(0, 1) : QUANTILES;
-    return keys.map((key) => ({
-      name: `${phase}, ${key}`,
-      pair: [left[key], right[key]] as const,
-    }));
+function StepTimes({ found }: { found: Found }) {
+  const rows = Object.entries(found.step_ns).flatMap(([phase, { left, right }]) => {
+    if (!left && !right) return [];
+    const isShort = [left, right].some((side) => side !== null && isSingle(side));
+    const keys = isShort ? QUANTILES.slice(0, 1) : QUANTILES;
+    const isCompared = left !== null && right !== null && !(found.change.token?.phase === phase && tooFew(found)); // prettier-ignore
+    return keys.map((key) => {
+      const text = comparedNumbers(left?.[key] ?? 0, right?.[key] ?? 0, 'time');
+      return {
+        name: `${phase}, ${key}`,
+        text: {
+          left: left ? text.left : '–',
+          right: right ? text.right : '–',
+          difference: isCompared ? text.difference : '–',
+        },
+      };
+    });
   });
+  const counted = Object.values(found.step_ns).flatMap(({ left_text, right_text }) => [
+    ...(left_text === null ? [] : [`${SIDES.names[0]}: ${left_text}`]),
+    ...(right_text === null ? [] : [`${SIDES.names[1]}: ${right_text}`]),
+  ]);
   if (rows.length === 0) return null;
   return (
-    <table class="differences" aria-label="Times of a step">
-      <SidesHead of="step time" sides={SIDES} />
-      <tbody>
-        {rows.map(({ name, pair }) => (
-          <TotalRow
-            key={name}
-            name={name}
-            hint="From the start to the end of a step: op times and the waiting between ops"
-            text={comparedNumbers(...pair, 'time')}
-          />
-        ))}
-      </tbody>
-    </table>
+    <>
+      <table class="differences" aria-label="Times of a step">
+        <SidesHead of="step time" sides={SIDES} />
+        <tbody>
+          {rows.map(({ name, text }) => (
+            <TotalRow
+              key={name}
+              name={name}
+              hint="From the start to the end of a step: op times and the waiting between ops"
+              text={text}
+            />
+          ))}
+        </tbody>
+      </table>
+      {counted.map((text) => (
+        <p key={text} class="dim">
+          {text}
+        </p>
+      ))}
+    </>
   );
 }
 

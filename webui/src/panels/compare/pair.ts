@@ -1,12 +1,13 @@
 // The two sides of a comparison: what each asks, and the rows of both. Pure functions.
 import type { ChartTable } from '../../charts/table';
+import { plural } from '../../format';
 import type { Breakdown, BreakdownRow } from '../../net/types';
 import { bothOf } from '../../state/view/range_query';
 import type { SumQuery } from '../../state/view/sum_query';
 import type { ComparedValue } from '../inspector/compare';
 import type { CompareOptions, Per, Phase } from './options';
 
-// How many steps and tokens a side has.
+// How many steps and tokens a side has, of which sums are. Times are those of TimedSteps.
 export interface Counts {
   readonly steps: number;
   readonly tokens: number;
@@ -59,7 +60,11 @@ export const perOf = ({ of, per }: CompareOptions): Per => (of === 'tokens' ? 't
 // Times are those of a usual step: sums depend on single slow steps. A step or a token is one already.
 export const hasMedians = ({ of }: CompareOptions): boolean => of !== 'steps' && of !== 'tokens';
 
+// Which steps the times of a side are of; null: of all.
+export type TimedSteps = NonNullable<Breakdown['times']>;
+
 export interface Side {
+  readonly times: TimedSteps | null;
   readonly rows: readonly BreakdownRow[];
   readonly sums: Breakdown['sums'];
   readonly counts: Counts;
@@ -67,11 +72,16 @@ export interface Side {
 
 export interface PairRow {
   readonly name: string;
-  readonly left: number | null; // null: this side has no such row
+  readonly left: number | null; // null: this side has no such row, or did not measure it
   readonly right: number | null;
+  readonly isUnmeasured?: boolean; // a side has the row without a value
 }
 
-export const differenceOf = ({ left, right }: PairRow): number => (right ?? 0) - (left ?? 0);
+// null: not measured. What only one side has is 0 on the other one.
+export const differenceOf = ({ left, right, isUnmeasured }: PairRow): number | null =>
+  isUnmeasured === true ? null : (right ?? 0) - (left ?? 0);
+
+const amountOf = (row: PairRow): number => Math.abs(differenceOf(row) ?? 0);
 
 const sumOf = ({ all }: BreakdownRow, value: ComparedValue): number =>
   value === 'time'
@@ -80,12 +90,15 @@ const sumOf = ({ all }: BreakdownRow, value: ComparedValue): number =>
       ? all.bytes_read + all.bytes_written
       : all.reads + all.writes;
 
-// Of a row, per token or step.
-function valueOf(row: BreakdownRow, { counts }: Side, options: CompareOptions): number {
-  const by = divisor(counts, options);
-  if (options.value === 'time' && hasMedians(options))
-    return ((row.step_ns?.median ?? 0) * counts.steps) / by;
-  return sumOf(row, options.value) / by;
+// Whether values are times of the counted steps, which the server chose.
+export const isTimed = (options: CompareOptions): boolean =>
+  options.value === 'time' && hasMedians(options);
+
+// Of a row, per token or step; null: not measured.
+function valueOf(row: BreakdownRow, { counts }: Side, options: CompareOptions): number | null {
+  if (isTimed(options))
+    return row.step_ns?.[perOf(options) === 'token' ? 'per_token' : 'median'] ?? null;
+  return sumOf(row, options.value) / divisor(counts, options);
 }
 
 // Rows of both sides by their names, per token or step: the largest difference first, layers in
@@ -96,27 +109,35 @@ export function pairRows(
   options: CompareOptions,
   named: (name: string, side: 'left' | 'right') => string,
 ): { readonly total: PairRow; readonly rows: readonly PairRow[] } {
-  const valuesOf = (side: Side, which: 'left' | 'right'): Map<string, number> => {
-    const values = new Map<string, number>();
+  const valuesOf = (side: Side, which: 'left' | 'right'): Map<string, number | null> => {
+    const values = new Map<string, number | null>();
     for (const row of side.rows) {
       const name = named(row.name, which);
-      values.set(name, (values.get(name) ?? 0) + valueOf(row, side, options));
+      const value = valueOf(row, side, options);
+      const before = values.get(name) ?? null;
+      values.set(name, value === null ? before : (before ?? 0) + value);
     }
     return values;
   };
   const [a, b] = [valuesOf(left, 'left'), valuesOf(right, 'right')];
-  const rows = [...new Set([...a.keys(), ...b.keys()])].map((name): PairRow => ({
+  // Of a side without a counted step nothing is known.
+  const isKnown = (side: Side): boolean => !isTimed(options) || side.times?.steps !== 0;
+  const areKnown = isKnown(left) && isKnown(right);
+  const pairOf = (
+    name: string,
+    mine: number | null | undefined,
+    other: number | null | undefined,
+  ): PairRow => ({
     name,
-    left: a.get(name) ?? null,
-    right: b.get(name) ?? null,
-  }));
-  const total: PairRow = {
-    name: 'all',
-    left: valueOf(left.sums, left, options),
-    right: valueOf(right.sums, right, options),
-  };
-  if (options.by !== 'layer')
-    rows.sort((x, y) => Math.abs(differenceOf(y)) - Math.abs(differenceOf(x)));
+    left: mine ?? null,
+    right: other ?? null,
+    ...(mine === null || other === null || !areKnown ? { isUnmeasured: true } : {}),
+  });
+  const rows = [...new Set([...a.keys(), ...b.keys()])].map((name) =>
+    pairOf(name, a.get(name), b.get(name)),
+  );
+  const total = pairOf('all', valueOf(left.sums, left, options), valueOf(right.sums, right, options)); // prettier-ignore
+  if (options.by !== 'layer') rows.sort((x, y) => amountOf(y) - amountOf(x));
   return { total, rows };
 }
 
@@ -126,9 +147,9 @@ export const withoutLayer = (name: string, layer: number): string =>
     .replace(`blk.${layer}.`, 'blk.*.')
     .replace(new RegExp(`(^|\\D)(-|_l)${layer}(?=\\D|$)`), '$1$2*');
 
+// A row without a value on both sides is the same, if the whole was measured.
 export const isSame = (rows: readonly PairRow[], total: PairRow): boolean =>
-  differenceOf(total) === 0 &&
-  rows.every((row) => row.left !== null && row.right !== null && differenceOf(row) === 0);
+  differenceOf(total) === 0 && rows.every((row) => row.left === row.right);
 
 const MAX_DRAWN = 24;
 export const UNIT_OF = { time: 'ns', bytes: 'bytes', accesses: 'number' } as const;
@@ -167,7 +188,10 @@ export function differenceTable(
   const drawn = drawnRows(rows, key);
   const unit = UNIT_OF[value];
   const more = (sign: 1 | -1): readonly (number | null)[] =>
-    drawn.map((row) => (sign * differenceOf(row) > 0 ? sign * differenceOf(row) : null));
+    drawn.map((row) => {
+      const more = sign * (differenceOf(row) ?? 0);
+      return more > 0 ? more : null;
+    });
   return {
     key,
     keys: drawn.map(({ name }) => name),
@@ -176,6 +200,22 @@ export function differenceTable(
       { name: `more in ${names[1]}`, unit, values: more(1) },
     ],
   };
+}
+
+const LEFT_OUT = ['learned', 'interrupted', 'first', 'disturbed'] as const;
+
+export const countsAll = (times: TimedSteps): boolean => LEFT_OUT.every((why) => times[why] === 0);
+
+// Which steps the times of a side are of: "this session: 1 of 79 generate steps (left out: 78
+// disturbed)".
+export function countedText(name: string, times: TimedSteps): string {
+  const left = LEFT_OUT.filter((why) => times[why] > 0);
+  const all = left.reduce((sum, why) => sum + times[why], times.steps);
+  const others = left.length > 0 ? ` (left out: ${left.map((why) => `${times[why]} ${why}`).join(', ')})` : ''; // prettier-ignore
+  if (times.steps === 0) return `${name}: no ${times.phase} step has a time of the model${others}`;
+  const isDisturbed = times.verdict !== null && times.verdict !== 'clean';
+  const counted = left.length > 0 ? `${times.steps} of ${plural(all, `${times.phase} step`)}` : plural(all, `${times.phase} step`); // prettier-ignore
+  return `${name}: ${counted}${others}${isDisturbed ? ', disturbed' : ''}`;
 }
 
 const MAX_CELL = 120; // characters

@@ -1,0 +1,43 @@
+// The comparison of two sessions in REST.
+#include "api/json/analysis/comparison_json.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "tests/support/sessions/prompt_steps.h"
+#include "tests/support/sessions/small_session.h"
+
+namespace tt::test {
+namespace {
+
+// What was only measured while graphs were learned has no time, no difference and no ratio.
+TEST(ComparisonJson, HasNoDifferenceOfWhatWasNotMeasured) {
+  const SmallSession a(prompt_steps({{30, Timing::Learned}})),
+      b(prompt_steps({{30, Timing::Learned}, {30, Timing::Fast}}));
+  const auto left = SessionReader::open(a.path).value(),
+             right = SessionReader::open(b.path).value();
+  const auto left_index = SessionIndex::build(left).value(),
+             right_index = SessionIndex::build(right).value();
+  const auto comparison = compare({.index = left_index, .reader = left},
+                                  {.index = right_index, .reader = right}, {.by = Axis::OpKind})
+                              .value();
+  const Json json = to_json(comparison, left_index.info(), right_index.info());
+  const auto expect_none = [](const Json& of) {
+    EXPECT_TRUE(of["left"]["time_ns"].is_null()) << of;
+    EXPECT_GT(of["right"]["time_ns"].get<double>(), 0) << of;
+    EXPECT_TRUE(of["difference"]["time_ns"].is_null()) << of;
+    EXPECT_TRUE(of["ratio"]["time_ns"].is_null()) << of;
+    EXPECT_EQ(of["difference"]["executions"], 0) << of;
+  };
+  expect_none(json["total"]);
+  ASSERT_FALSE(json["rows"].empty());
+  for (const Json& row : json["rows"]) expect_none(row);
+  EXPECT_TRUE(json["step_ns"]["prompt"]["left"].is_null());
+  EXPECT_EQ(json["step_ns"]["prompt"]["left_text"],
+            "Times: no prompt step has a time of the model; left out: 1 learned.");
+  EXPECT_EQ(json["step_ns"]["prompt"]["right"]["steps"], 1);
+}
+
+}  // namespace
+}  // namespace tt::test
