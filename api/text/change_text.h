@@ -15,8 +15,8 @@ namespace tt {
 // machine, and two sessions may not: the interval does not contain that difference.
 std::string what_changed(const Comparison& comparison);
 
-// How the probabilities of chosen tokens differ: "Chosen tokens: 12 of the same text; the first other
-// probability is that of token 7, ...". Empty: not captured in both.
+// How the probabilities of chosen tokens differ: "Probabilities of 12 tokens that both sessions
+// chose after the same text: the first difference at token 7 ...". Empty: not captured in both.
 std::string chosen_text(const Comparison& comparison);
 
 }  // namespace tt
