@@ -127,6 +127,8 @@ std::string hello_event(std::size_t window) {
                       {"window", window}});
 }
 
+std::string list_event() { return text_of(Json{{"type", "list"}}); }
+
 std::string subscribed_event(const Subscribe& what, std::uint32_t number) {
   Json out = event("subscribed", what.session);
   out["number"] = number;

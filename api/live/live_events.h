@@ -70,6 +70,8 @@ struct LiveState {
 
 // `window`: maximum unacknowledged bytes.
 std::string hello_event(std::size_t window);
+// The list of sessions has changed, or the figures of one in it.
+std::string list_event();
 std::string subscribed_event(const Subscribe& what, std::uint32_t number);
 std::string unsubscribed_event(std::string_view session);
 // `session` may be empty.

@@ -51,11 +51,10 @@ FolderWatch::FolderWatch(SessionStore& sessions, LiveHub& hub,
 }
 
 void FolderWatch::look() {
-  const auto own = sessions_.own();
-  if (!own) return;  // the next look may succeed
+  auto rows = sessions_.rows();
+  if (!rows) return;  // the next look may succeed
   std::map<std::string, SessionRowPtr> ended = running_;
-  for (const SessionStore::Own& each : *own) {
-    const SessionRowPtr& row = each.session;
+  for (const SessionRowPtr& row : *rows) {
     const auto known = running_.find(row->id);
     if (known == running_.end() ? !row->running() || is_ours_(row->id) : known->second == row) {
       ended.erase(row->id);
@@ -77,6 +76,8 @@ void FolderWatch::look() {
     hub_.on_state(status_of(*row, JobState::Done));
     running_.erase(id);
   }
+  if (*rows != listed_) hub_.on_list_changed();
+  listed_ = *std::move(rows);
 }
 
 }  // namespace tt

@@ -1,13 +1,15 @@
-// Follows sessions that other programs record into the data folder (`tt attach`, `tt record`,
-// another server), so that live clients see them as they see those of this server: their steps and
-// tokens are read from the files, and come when the writer has committed them, at most a second
-// later.
+// Follows the session files, while clients are connected. Those that other programs record (`tt
+// attach`, `tt record`, another server) are for live clients like those of this server: their steps
+// and tokens are read from the files, and come when the writer has committed them, at most a second
+// later. Clients also learn that the list of sessions has changed: whoever wrote, added or removed
+// the file.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "server/live/live_hub.h"
 #include "server/sessions/session_store.h"
@@ -27,6 +29,7 @@ class FolderWatch {
   LiveHub& hub_;
   std::function<bool(const std::string& session)> is_ours_;
   std::map<std::string, SessionRowPtr> running_;  // as last published
+  std::vector<SessionRowPtr> listed_;             // at the last look
   std::jthread thread_;
 };
 

@@ -21,6 +21,10 @@ std::uint64_t total(const LiveLosses& lost) {
 
 // ---------------------------------------------------------------- session events
 
+void LiveClients::list_changed() {
+  for (auto& [id, client] : clients_) client.list_changed = client.wishes.list;
+}
+
 void LiveClients::state(const JobStatus& status) {
   const auto known = sessions_.find(status.id);
   if (known == sessions_.end() && has_ended(status.state)) return;  // no client knows it
@@ -102,7 +106,7 @@ bool LiveClients::has_room(const Client& client, std::size_t bytes) const {
 
 void LiveClients::send(ClientId id, Client& client, const LiveMessage& message) {
   if (client.closing) return;
-  if (!client.batches || message.opcode != Opcode::Text) {
+  if (!client.wishes.batches || message.opcode != Opcode::Text) {
     send_batch(id, client);
     return write(id, client, message.opcode, message.bytes);
   }
@@ -160,6 +164,9 @@ void LiveClients::flush(ClientId id, Client& client) {
     client.sessions_lost_reported = client.sessions_lost;
     if (!deliver(id, client, "*", text_message(sessions_loss_event(client.sessions_lost)))) return;
   }
+  if (std::exchange(client.list_changed, false) &&
+      !deliver(id, client, "", text_message(list_event())))
+    return;
   std::size_t idle = 0;
   while (!client.closing && idle < client.subscriptions.size()) {
     auto at = client.subscriptions.upper_bound(client.last_served);

@@ -67,11 +67,17 @@ class LiveClients {
   explicit LiveClients(LiveCallbacks callbacks, LiveLimits limits = {})
       : callbacks_(std::move(callbacks)), limits_(limits) {}
 
-  // `batches`: the client receives the text messages of a turn as one JSON array.
-  void opened(ClientId client, bool batches = false);
+  // What a client asks for when it connects.
+  struct Wishes {
+    bool batches = false;  // the text messages of a turn as one JSON array
+    bool list = false;     // to be told of changes of the list of sessions
+  };
+  void opened(ClientId client, Wishes wishes);
+  void opened(ClientId client) { opened(client, {}); }
   void handle_message(ClientId client, std::string_view text);
   void closed(ClientId client);
 
+  void list_changed();
   void state(const JobStatus& status);
   void progress(const JobStatus& status);
   void token(const std::string& session, const Token& token, std::string_view text);
@@ -147,7 +153,8 @@ class LiveClients {
     std::string last_served;               // session served last; the next turn starts after it
     std::uint64_t pending_request_id = 0;  // pending file read; one at a time; 0: none
     std::uint64_t sent = 0, acked = 0;     // total message bytes
-    bool batches = false;
+    Wishes wishes;
+    bool list_changed = false;       // and the client was not told yet
     std::string batch;               // text messages not sent yet, as an array without ']'
     std::optional<Waiting> waiting;  // next message, waiting for room
     double commands = 0;             // rate limit: commands that are still allowed now

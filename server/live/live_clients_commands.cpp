@@ -14,9 +14,9 @@ constexpr int kBadAckWeight = 5;
 
 }  // namespace
 
-void LiveClients::opened(ClientId id, bool batches) {
+void LiveClients::opened(ClientId id, Wishes wishes) {
   Client& client = clients_[id];
-  client.batches = batches;
+  client.wishes = wishes;
   client.commands = limits_.commands;
   client.counted_at = callbacks_.now();
   answer(id, client, hello_event(limits_.window));
@@ -192,7 +192,9 @@ void LiveClients::on(ClientId id, Client& client, const Unsubscribe& command) {
   } else {
     end(client, command.session);
   }
-  if (client.waiting && !client.subscriptions.contains(client.waiting->session))
+  // Without a session it is of none.
+  if (client.waiting && !client.waiting->session.empty() &&
+      !client.subscriptions.contains(client.waiting->session))
     client.waiting.reset();
   answer(id, client, unsubscribed_event(command.session));
 }

@@ -1,6 +1,8 @@
 #include "server/live/live_hub.h"
 
 #include <chrono>
+#include <ranges>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -147,9 +149,19 @@ void LiveHub::on_file_grown(const JobStatus& status, const LiveExtent& extent) {
   on_progress(status);
 }
 
+void LiveHub::on_list_changed() {
+  if (connected_ > 0) post(ListChanged{}, 0);
+}
+
 void LiveHub::on_open(ClientId client, const Upgrade& upgrade) {
   ++connected_;
-  post(ClientConnected{client, upgrade.query == "batch=true"}, 0);
+  LiveClients::Wishes wishes;
+  for (const auto part : std::views::split(std::string_view(upgrade.query), '&')) {
+    const std::string_view wish(part);
+    wishes.batches |= wish == "batch=true";
+    wishes.list |= wish == "list=true";
+  }
+  post(ClientConnected{client, wishes}, 0);
 }
 
 void LiveHub::on_message(ClientId client, std::span<const std::byte> message, Opcode opcode) {
@@ -230,9 +242,10 @@ void LiveHub::run() {
 void LiveHub::dispatch(LiveClients& clients, Event& event) {
   std::visit(
       Overloaded{
-          [&](const ClientConnected& e) { clients.opened(e.client, e.batches); },
+          [&](const ClientConnected& e) { clients.opened(e.client, e.wishes); },
           [&](const MessageReceived& e) { clients.handle_message(e.client, e.text); },
           [&](const ClientDisconnected& e) { clients.closed(e.client); },
+          [&](const ListChanged&) { clients.list_changed(); },
           [&](const StateChanged& e) { clients.state(e.status); },
           [&](const TokenMade& e) { clients.token(e.session, e.token, e.text); },
           [&](const TextEnded& e) { clients.rest(e.session, e.index, e.rest); },

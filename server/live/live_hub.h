@@ -81,6 +81,9 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   // from it.
   void on_file_grown(const JobStatus& status, const LiveExtent& extent);
 
+  // The list of sessions has changed, or the figures of one in it.
+  void on_list_changed();
+
   std::size_t connected() const { return connected_; }  // number of clients; any thread
 
   void on_open(ClientId client, const Upgrade& upgrade) override;
@@ -90,7 +93,7 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
  private:
   struct ClientConnected {
     ClientId client;
-    bool batches;
+    LiveClients::Wishes wishes;
   };
   struct MessageReceived {
     ClientId client;
@@ -99,6 +102,7 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   struct ClientDisconnected {
     ClientId client;
   };
+  struct ListChanged {};
   struct StateChanged {
     JobStatus status;
   };
@@ -117,8 +121,8 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
     Step step;
     KnownGraphPtr graph;
   };
-  using Event = std::variant<ClientConnected, MessageReceived, ClientDisconnected, StateChanged,
-                             TokenMade, TextEnded, StepWritten, BackfillBatch>;
+  using Event = std::variant<ClientConnected, MessageReceived, ClientDisconnected, ListChanged,
+                             StateChanged, TokenMade, TextEnded, StepWritten, BackfillBatch>;
   struct Queued {
     Event event;
     std::size_t bytes;

@@ -193,6 +193,19 @@ std::expected<Page<SessionEntryPtr>, TraceError> SessionStore::list(const Sessio
   return page;
 }
 
+std::expected<std::vector<SessionRowPtr>, TraceError> SessionStore::rows() {
+  const auto files = files_.all();
+  if (!files) return std::unexpected(files.error());
+  std::vector<SessionRowPtr> rows;
+  const std::scoped_lock scan(scan_mutex_);
+  for (const SessionFile& file : *files) {
+    const auto stamp = stamp_of(file.path);
+    SessionRowPtr row = stamp ? row_of(file, *stamp) : nullptr;
+    if (row) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 std::expected<std::vector<SessionStore::Own>, TraceError> SessionStore::own() {
   const auto files = files_.all();
   if (!files) return std::unexpected(files.error());

@@ -71,6 +71,9 @@ class SessionStore {
   const std::filesystem::path& folder() const { return files_.folder(); }
   SessionTrash& trash() { return trash_; }
 
+  // Of all sessions, in no particular order that changes while they stay the same.
+  std::expected<std::vector<SessionRowPtr>, TraceError> rows();
+
   // Sessions in the data folder, whoever recorded them.
   struct Own {
     SessionRowPtr session;

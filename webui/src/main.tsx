@@ -52,7 +52,8 @@ effect(() => {
 const liveUrl = new URL('api/v1/live', document.baseURI);
 liveUrl.protocol = liveUrl.protocol === 'https:' ? 'wss:' : 'ws:';
 liveUrl.hash = '';
-liveUrl.search = '?batch=true'; // many small messages would wake the page, and slow the model, more often
+// Many small messages would wake the page, and slow the model, more often.
+liveUrl.search = '?batch=true&list=true';
 store.start(held ? null : new Live(liveUrl.href, store));
 
 const root = document.getElementById('app');

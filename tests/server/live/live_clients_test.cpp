@@ -138,6 +138,22 @@ TEST(LiveClients, SubscriptionStartsAtNextEventOrRequestedPosition) {
   EXPECT_EQ(received, (std::vector<std::uint32_t>{1, 2, 3}));
 }
 
+TEST(LiveClients, ChangesOfTheListAreToldOnceToThoseWhoAsked) {
+  LiveClientsHarness harness;
+  harness.clients.opened(kMe, {.list = true});
+  harness.clients.opened(kOther);
+  const auto lists = [&](ClientId id) {
+    harness.clients.flush();
+    return std::ranges::count(harness.events(id), "list", [](const json& e) { return e["type"]; });
+  };
+  EXPECT_EQ(lists(kMe), 0);
+  harness.clients.list_changed();
+  harness.clients.list_changed();
+  EXPECT_EQ(lists(kMe), 1);
+  EXPECT_EQ(lists(kMe), 0);
+  EXPECT_EQ(lists(kOther), 0);
+}
+
 TEST(LiveClients, WithdrawsOpsThatChanged) {
   LiveClientsHarness harness;
   harness.clients.opened(kMe);

@@ -154,7 +154,7 @@ export class Live {
       if (!watched) return; // replaced meanwhile
       this.sessionOf.set(event.number, event.session);
       watched.position = event.from ?? watched.position;
-    } else if (event.type !== 'error') {
+    } else if (event.type !== 'error' && event.type !== 'list') {
       const watched = this.subscriptions.get(event.session);
       const at = watched?.position ? afterEvent(watched.position, event) : null;
       if (!watched || !at) return;
@@ -163,6 +163,8 @@ export class Live {
       const isLast = (this.unanswered.get(event.session) ?? 0) === 0;
       if (event.type === 'state' && isFinalState(event.state) && isLast)
         this.subscriptions.delete(event.session);
+    } else if (event.type === 'list') {
+      // Of no subscription.
     } else if (event.code === 'not_live' && event.session !== undefined) {
       this.subscriptions.delete(event.session);
     } else if (event.code === 'unreadable' && event.session !== undefined) {

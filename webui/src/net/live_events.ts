@@ -58,6 +58,7 @@ export type LiveEvent =
     } & SessionMessage)
   // Text after the last token of the answer. `index`: number of tokens.
   | ({ readonly type: 'text'; readonly index: number; readonly text: string } & SessionMessage)
+  | { readonly type: 'list' } // of sessions: it has changed
   | ({ readonly type: 'token' } & Token & SessionMessage)
   | ({ readonly type: 'step' } & StepSummary & SessionMessage);
 
@@ -107,6 +108,7 @@ const EVENTS: { readonly [T in LiveEvent['type']]: Check<Event<T>> } = {
     return { type: 'loss', session, tokens, steps, ops, frames: tokens + steps + ops };
   },
   text: object<Event<'text'>>({ session: str, index: count, text: str }),
+  list: object<Event<'list'>>({}),
   token: (v, path) => ({ ...sessionMessage(v, path), ...token(v, path), type: 'token' }),
   step: (v, path) => ({ ...sessionMessage(v, path), ...stepSummary(v, path), type: 'step' }),
 };

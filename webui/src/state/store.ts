@@ -193,7 +193,9 @@ export class Store implements LiveSink {
       void this.current.peek()?.checkExists();
     }, CLOCK_MS);
     setInterval(() => {
-      if (this.connection.state.peek().is === 'live') return;
+      const connection = this.connection.state.peek().is;
+      if (connection === 'live') return;
+      if (connection === 'slow') this.sessions.refreshSoon();
       const open = this.current.peek();
       if (open?.active.peek()) void open.refreshRun();
     }, POLL_MS);
@@ -276,7 +278,7 @@ export class Store implements LiveSink {
   // Stops the run at the second press of the key within two seconds: one press may be an accident.
   stopByKey(): void {
     const open = this.current.peek();
-    if (!open?.active.peek()) return;
+    if (!open?.active.peek() || !open.run.peek()) return;
     if (Date.now() - this.stopPressedMs < STOP_MS) void open.stop();
     else this.toasts.done('Press X again to stop the run.');
     this.stopPressedMs = Date.now();
@@ -440,6 +442,10 @@ export class Store implements LiveSink {
     switch (event.type) {
       case 'hello':
       case 'subscribed':
+        return;
+      case 'list':
+        this.sessions.refreshSoon();
+        void this.current.peek()?.fileChanged();
         return;
       case 'error': {
         // Recorded by an earlier server process: there are no live events and no run.

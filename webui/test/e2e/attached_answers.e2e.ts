@@ -2,13 +2,13 @@
 // request is what the server answered; tokens of rejected drafts are struck through, and not copied.
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Session, Token } from '../../src/net/types';
 import { PATIENCE_MS } from '../patience';
+import { freePort } from './support/harness';
 import { makeModel } from './support/models';
 import { PageFixture } from './support/page_fixture';
 
@@ -16,14 +16,6 @@ const program = join(dirname(process.env.TT_SERVER ?? ''), 'tt');
 const SLOTS = 2;
 let folder = '';
 let said: readonly string[] = []; // what the server answered
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
-}
 
 // Runs a llama-server that is recorded, and asks all slots at once, twice.
 async function record(model: string, draft: string): Promise<string> {

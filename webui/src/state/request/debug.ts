@@ -93,11 +93,8 @@ export class Debug {
   start(): void {
     const told = computed(() => {
       const session = this.parts.open.value;
-      return {
-        session,
-        where: session?.active.value === true ? (session.run.value?.stopped ?? null) : null,
-        active: session?.active.value === true,
-      };
+      const run = session?.active.value === true ? session.run.value : null; // else there is none to stop
+      return { session, where: run?.stopped ?? null, active: run !== null };
     });
     const key = computed(() => {
       const { session, where, active } = told.value;

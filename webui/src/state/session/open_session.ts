@@ -47,6 +47,7 @@ export class OpenSession {
   readonly info: ReadonlySignal<Loadable<Session, ApiError>>;
   // The run in the server process; null for a recorded session.
   readonly run: ReadonlySignal<Run | null>;
+  // It grows: its run has not ended, or another program records it.
   readonly active: ReadonlySignal<boolean>;
   readonly stopping: ReadonlySignal<boolean>;
   // A finished run without a file: only the received live data exists.
@@ -82,7 +83,14 @@ export class OpenSession {
     this.latestRun.value = run;
     this.deleted = this.isGone;
     const { view } = around.navigation;
-    this.active = computed(() => isActive(this.latestRun.value?.state));
+    const isFileGrowing = computed(() => {
+      const info = this.latestInfo.value;
+      return info.is === 'ready' && info.value.state === 'running';
+    });
+    this.active = computed(() => {
+      const known = this.latestRun.value;
+      return known ? isActive(known.state) : isFileGrowing.value;
+    });
     this.stopping = computed(() => this.stopRequested.value && this.active.value);
     this.unrecorded = computed(() => {
       const info = this.latestInfo.value;
@@ -134,9 +142,10 @@ export class OpenSession {
         });
     });
     const openedMs = Date.now();
-    // The facts of a running session change; the server sends no events for them.
+    // The facts of a run change; the server sends no events for them.
     this.infoTimer = setInterval(() => {
-      if (!this.active.peek() || this.infoRequested) return;
+      // Of a file that another program writes, the server tells that it has changed.
+      if (!isActive(this.latestRun.peek()?.state) || this.infoRequested) return;
       const hasSteps = this.data.steps.length > 0;
       if (!hasSteps && Date.now() < openedMs + NO_EVENTS_MS) return;
       // A queued request has no file. The event that it began to run may have been lost.
@@ -182,7 +191,7 @@ export class OpenSession {
     await this.refreshInfo();
     const info = this.latestInfo.peek();
     const isOver = info.is === 'ready' && info.value.state !== 'running';
-    if (!isOver || this.latestRun.peek() !== null) await this.refreshRun();
+    if (!isOver || this.latestRun.peek() !== null) await this.readRun();
   }
 
   // Another page may have deleted the session.
@@ -193,10 +202,24 @@ export class OpenSession {
   }
 
   async refreshRun(): Promise<void> {
+    if (this.latestRun.peek() === null && this.active.peek()) {
+      await this.fileChanged();
+    } else {
+      await this.readRun();
+    }
+  }
+
+  private async readRun(): Promise<void> {
     const answer = await this.context.api.run(this.id);
     const wasActive = this.active.peek();
     const run = this.applyRun(answer);
     if (wasActive && run && !isActive(run.state)) await this.finish(run);
+  }
+
+  // Session files have changed, perhaps that of this session, which another program records.
+  async fileChanged(): Promise<void> {
+    if (this.latestRun.peek() || !this.active.peek() || this.infoRequested) return;
+    await this.refreshInfo();
   }
 
   async stop(): Promise<void> {
@@ -239,7 +262,9 @@ export class OpenSession {
         const { state, position = 0, error = null, stopped = null } = event;
         const wasActive = this.active.peek();
         this.changeRun({ state, position, error, stopped });
-        if (wasActive && !isActive(state)) {
+        if (this.latestRun.peek() === null) {
+          if (wasActive && !isActive(state)) void this.refreshInfo(); // another program has recorded it
+        } else if (wasActive && !isActive(state)) {
           // Only the run contains the full answer.
           void this.context.api.run(this.id).then((answer) => this.finish(this.applyRun(answer)));
         }
@@ -317,9 +342,11 @@ export class OpenSession {
     if (!result.ok && isNotFound(result.error) && this.active.peek()) return;
     // Keep the shown data if a refresh fails.
     if (!result.ok && this.latestInfo.peek().is === 'ready') return;
+    const grew = this.latestRun.peek() === null && this.active.peek();
     this.latestInfo.value = toLoadable(result);
     if (!result.ok) return;
     this.context.changed(result.value);
+    if (grew && !this.active.peek()) void this.finish(null);
     // The last live event may have been lost.
     if (result.value.state !== 'running' && this.active.peek()) void this.refreshRun();
   }

@@ -37,6 +37,7 @@ export const emptyFilter: SessionFilter = { q: '', state: '', model: '', sort: '
 
 const PAGE = 100;
 const TYPING_DELAY_MS = 200;
+const REFRESH_MS = 2000; // minimum interval between refreshes for changes on the server
 const EMPTY_PAGE: ListedPage = { total: 0, sessions: [] };
 
 type SessionsApi = Pick<Api, 'sessions' | 'rename' | 'remove' | 'restore' | 'upload'>;
@@ -50,9 +51,11 @@ export class SessionList {
   private readonly sending = signal<readonly Upload[]>([]);
   private readonly api: SessionsApi;
   private readonly toasts: Toasts;
-  private control: AbortController | null = null;
+  private control: AbortController | null = null; // while the list is read
   private loadedFilter: SessionFilter | null = null; // the filter of `page`
   private timer: ReturnType<typeof setTimeout> | null = null;
+  private refreshTimer: ReturnType<typeof setTimeout> | null = null;
+  private refreshAt = 0;
   private uploadNumber = 0;
 
   constructor(api: SessionsApi, toasts: Toasts) {
@@ -78,6 +81,19 @@ export class SessionList {
   refresh(): Promise<void> {
     const page = this.latest.peek();
     return this.load(Math.max(PAGE, page.is === 'ready' ? page.value.sessions.length : 0));
+  }
+
+  // The list has changed on the server: it is read at once, or with the other changes of the interval.
+  refreshSoon(): void {
+    this.refreshTimer ??= setTimeout(
+      () => {
+        this.refreshTimer = null;
+        this.refreshAt = Date.now() + REFRESH_MS;
+        if (this.control) this.refreshSoon();
+        else void this.refresh();
+      },
+      Math.max(0, this.refreshAt - Date.now()),
+    );
   }
 
   loadMore(): Promise<void> {
@@ -196,6 +212,7 @@ export class SessionList {
     const filter = this.currentFilter.peek();
     const result = await this.read(filter, count, known, control.signal);
     if (control.signal.aborted) return;
+    this.control = null;
     if (result.ok) this.loadedFilter = filter;
     // Keep the shown list if a refresh fails.
     if (result.ok || this.latest.peek().is !== 'ready') this.latest.value = toLoadable(result);

@@ -4,6 +4,7 @@
 //   TT_CHROMIUM     the browser, default /usr/bin/chromium-headless-shell
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Browser } from 'playwright-core';
@@ -50,6 +51,15 @@ export async function startServer(args: readonly string[] = []): Promise<Server>
     await stop();
     throw cause;
   }
+}
+
+// A port that another program may listen on.
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return port;
 }
 
 function addressOf(child: ChildProcess): Promise<string> {

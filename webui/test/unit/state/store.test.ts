@@ -418,6 +418,48 @@ describe('the connection', () => {
 });
 
 describe('sessions', () => {
+  it('are read again when the server tells of changes, once in two seconds at most', async () => {
+    const has = { sessions: [session('a')] };
+    const api = server(has);
+    const list = vi.fn(api.sessions);
+    const store = await startStore({ ...api, sessions: list });
+    const titles = () => {
+      const page = store.sessions.page.peek();
+      return page.is === 'ready' ? page.value.sessions.map(({ id }) => id) : [];
+    };
+    const before = list.mock.calls.length;
+    has.sessions.push(session('b'));
+    store.event({ type: 'list' });
+    await vi.advanceTimersByTimeAsync(10);
+    expect(titles()).toEqual(['a', 'b']);
+    has.sessions.push(session('c'));
+    for (let i = 0; i < 19; i += 1) {
+      store.event({ type: 'list' });
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(list.mock.calls.length - before).toBe(1);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(list.mock.calls.length - before).toBe(2);
+    expect(titles()).toEqual(['a', 'b', 'c']);
+  });
+
+  it('of another program are followed while they are open, and read again when they have ended', async () => {
+    const has = { sessions: [session('a', { state: 'running', steps: 1 })], steps: [step(0)] };
+    const store = await startStore(server(has), new FakeBrowser('#1&session=a'));
+    const open = store.open.peek();
+    expect(open?.active.peek()).toBe(true);
+    has.sessions[0] = session('a', { state: 'running', steps: 2 });
+    store.event({ type: 'list' });
+    await vi.advanceTimersByTimeAsync(10);
+    expect(open?.info.peek()).toMatchObject({ value: { steps: 2 } });
+    has.sessions[0] = session('a', { state: 'done', steps: 3 });
+    has.steps.push(step(1), step(2));
+    store.event({ type: 'list' });
+    await vi.advanceTimersByTimeAsync(10);
+    expect(open?.active.peek()).toBe(false);
+    expect(open?.data.steps).toHaveLength(3);
+  });
+
   it('are deleted with Undo', async () => {
     const list = [session('a'), session('b')];
     const api: Partial<Api> = {
