@@ -1,6 +1,9 @@
 #include "analysis/tables/token_speed.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "analysis/common/valid_prefix.h"
 #include "analysis/speculation/draft_ledger.h"
@@ -66,6 +69,92 @@ std::expected<std::optional<Step>, TraceError> last_generate(const SessionReader
   return last;
 }
 
+// ---- Requests of a program that was attached to ----
+
+struct RequestTimes {
+  std::optional<Ns> begin, first;  // of its first step, and of the first with a generated token
+  Ns prompt_end{}, last{};         // the last one with a generated token begins
+  std::uint64_t prompt = 0, generated = 0;  // tokens
+};
+
+using Times = std::vector<std::pair<Ns, Ns>>;
+
+// Together: requests may be evaluated at the same time.
+std::int64_t length(Times times) {
+  std::ranges::sort(times);
+  std::int64_t sum = 0;
+  std::optional<Ns> end;
+  for (const auto& [from, to] : times) {
+    const Ns begin = end ? std::max(*end, from) : from;
+    if (to > begin) sum += between(begin, to);
+    end = end ? std::max(*end, to) : to;
+  }
+  return sum;
+}
+
+struct StepTokens {
+  std::uint64_t first = 0, end = 0;  // indices
+  Ns begin{}, finished{};
+};
+
+// By request; empty: its tokens do not say which one they belong to.
+std::expected<std::map<std::uint32_t, RequestTimes>, TraceError> read_requests(
+    const SessionReader& reader, std::uint32_t steps) {
+  constexpr std::uint32_t kAtOnce = 4096;
+  std::vector<StepTokens> evaluated;
+  const auto read =
+      reader.for_each_step_row(StepId{0}, steps, [&](const SessionReader::StepRow& row) {
+        const Step& step = row.head;
+        if (!step.aborted && step.n_tokens > 0)
+          evaluated.push_back({.first = step.first_token,
+                               .end = std::uint64_t{step.first_token} + step.n_tokens,
+                               .begin = step.begin,
+                               .finished = step.end});
+        return true;
+      });
+  if (!read) return std::unexpected(read.error());
+  std::map<std::uint32_t, RequestTimes> requests;
+  auto step = evaluated.begin();
+  for (std::uint32_t at = 0;;) {
+    const auto tokens = reader.tokens(at, kAtOnce);
+    if (!tokens) return std::unexpected(tokens.error());
+    for (const Token& token : *tokens) {
+      while (step != evaluated.end() && step->end <= token.index) ++step;
+      if (step == evaluated.end()) return requests;
+      if (token.index < step->first || !token.sequence || token.draft == Draft::Rejected) continue;
+      RequestTimes& request = requests[*token.sequence];
+      if (!request.begin) request.begin = step->begin;
+      if (token.generated) {
+        if (!request.first) request.first = step->begin;
+        request.last = step->begin;
+        ++request.generated;
+      } else {
+        request.prompt_end = step->finished;
+        ++request.prompt;
+      }
+    }
+    if (tokens->size() < kAtOnce) return requests;
+    at = tokens->back().index + 1;
+  }
+}
+
+// Between requests the program waits for the next one: this is the speed of none.
+TokenSpeed speed_of(const std::map<std::uint32_t, RequestTimes>& requests) {
+  TokenSpeed speed;
+  Times prompts, generations;
+  for (const auto& [number, request] : requests) {
+    if (request.prompt > 0) prompts.emplace_back(*request.begin, request.prompt_end);
+    speed.prompt_tokens += request.prompt;
+    if (!request.first) continue;
+    if (!speed.first_token_ns) speed.first_token_ns = between(*request.begin, *request.first);
+    generations.emplace_back(*request.first, request.last);
+    speed.tokens += request.generated - 1;
+  }
+  speed.prompt_ns = length(std::move(prompts));
+  speed.ns = length(std::move(generations));
+  return speed;
+}
+
 }  // namespace
 
 std::optional<double> tokens_per_second(std::uint64_t tokens, std::int64_t ns) {
@@ -85,6 +174,11 @@ std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader) {
   const auto steps = reader.step_rows();
   if (is_damaged(steps)) return TokenSpeed{};
   if (!steps) return std::unexpected(steps.error());
+  if (!info->fact("attach.pid").empty()) {
+    const auto requests = read_requests(reader, *steps);
+    if (!requests && !is_damaged(requests)) return std::unexpected(requests.error());
+    if (requests && !requests->empty()) return speed_of(*requests);
+  }
   const auto begun = read_beginning(reader, *steps);
   if (is_damaged(begun)) return TokenSpeed{};
   if (!begun) return std::unexpected(begun.error());

@@ -18,7 +18,8 @@ struct TokenSpeed {
   // sampling and output.
   std::uint64_t tokens = 0;
   std::int64_t ns = 0;
-  // From the start of the session, after its wait in the queue, to its first generated token.
+  // From the start of the session, after its wait in the queue, to its first generated token; with
+  // requests of a program, from the begin of the request.
   std::optional<std::int64_t> first_token_ns;  // nullopt: none, or not recorded
   // Tokens of the prompt that were evaluated, and the time from the first to the end of the last.
   std::uint64_t prompt_tokens = 0;
@@ -37,8 +38,10 @@ struct TokenSpeed {
 
 // Of a session that runs, was interrupted or was recorded by an older version: up to the last token
 // whose evaluation began. A step begins just after the token that it evaluates was put out.
-// Reads the steps of the prompt, the first generating step and the last steps.
-// Of a damaged file the figures can be missing.
+// Of a program that was attached to, the times of its requests are added up, without those between
+// them: requests at the same time count once, and the first token is that of the first request.
+// Reads the steps of the prompt, the first generating step and the last steps; of a program that
+// was attached to, all steps and tokens. Of a damaged file the figures can be missing.
 std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader);
 
 }  // namespace tt

@@ -237,6 +237,71 @@ TEST(TokenSpeed, OfStepsIncludesTheTimeBetweenThem) {
   EXPECT_EQ(speed->sample_share(), std::nullopt);
 }
 
+// Of a program that was attached to: the time between its requests is of none, requests at the same
+// time count once, and the warm-up and rejected drafts do not count.
+TEST(TokenSpeed, OfRequestsLeavesOutTheTimeBetweenThem) {
+  const test::TempFolder folder;
+  const auto path = folder.path() / "attached.ttrace";
+  SessionInfo info = test::SmallSession::small_info();
+  info.facts = {{"attach.pid", "7"}};
+  auto writer = SessionWriter::create(path, info);
+  ASSERT_TRUE(writer.has_value());
+  ASSERT_TRUE((*writer)->add_template(TemplateId{1}, test::small_graph()).has_value());
+  ASSERT_TRUE((*writer)
+                  ->add_allocation({.id = AllocationId{1},
+                                    .graph = TemplateId{1},
+                                    .addresses = std::vector<std::uint64_t>(
+                                        test::small_graph().tensors.size(), 0x1000)})
+                  .has_value());
+  struct Made {
+    std::int64_t begin;
+    std::vector<Token> tokens;
+  };
+  const auto prompt = [](std::optional<std::uint32_t> of) {
+    return Token{.text = "", .sequence = of};
+  };
+  const auto generated = [](std::uint32_t of, Draft draft = Draft::None) {
+    return Token{.generated = true, .text = "", .sequence = of, .draft = draft};
+  };
+  const std::vector<Made> made = {
+      {0, {prompt(std::nullopt)}},  // the warm-up
+      {1000, {prompt(1), prompt(1)}},
+      {1200, {generated(1)}},
+      {1400, {generated(1), generated(1, Draft::Rejected)}},
+      {1600, {generated(1)}},
+      // The program waits for the next request.
+      {90'000, {prompt(2)}},
+      {90'300, {generated(2), prompt(3)}},
+      {90'500, {generated(2), generated(3)}},
+      {90'700, {generated(2), generated(3)}},
+      {90'900, {generated(3)}},
+  };
+  std::uint32_t tokens = 0;
+  for (std::uint32_t i = 0; i < made.size(); ++i) {
+    Step step = test::small_step(i);
+    step.begin = Ns{made[i].begin};
+    step.first_op = step.begin;
+    step.end = Ns{made[i].begin + 100};
+    step.op_ends.clear();
+    step.timing = Timing::None;
+    step.first_token = tokens;
+    step.n_tokens = static_cast<std::uint32_t>(made[i].tokens.size());
+    std::vector<Token> rows = made[i].tokens;
+    for (Token& token : rows) token.index = tokens++;
+    ASSERT_TRUE((*writer)->add_tokens(rows).has_value());
+    ASSERT_TRUE((*writer)->add_step(step).has_value());
+  }
+  info.state = SessionState::Done;
+  ASSERT_TRUE((*writer)->finish(info, {}).has_value());
+  const auto speed = token_speed(*SessionReader::open(path));
+  ASSERT_TRUE(speed.has_value());
+  EXPECT_EQ(speed->tokens, 2U + 2 + 2);
+  EXPECT_EQ(speed->ns, (1600 - 1200) + (90'900 - 90'300));
+  EXPECT_EQ(speed->first_token_ns, 200);
+  EXPECT_EQ(speed->prompt_tokens, 4U);
+  EXPECT_EQ(speed->prompt_ns, 100 + 100 + 100);
+}
+
 TEST(TokenSpeed, IsUnknownWithoutATokenAfterTheFirst) {
   const SmallSession session({small_step(0), small_step(1)});
   const auto speed = token_speed(session.reader());
