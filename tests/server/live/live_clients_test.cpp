@@ -249,7 +249,7 @@ TEST(LiveClients, LargeStepIsSplitIntoFrames) {
 TEST(LiveClients, BatchHoldsTheTextMessagesOfATurn) {
   LiveClientsHarness harness;
   harness.state("a", JobState::Running);
-  harness.clients.opened(kMe, true);
+  harness.clients.opened(kMe, {.batches = true});
   harness.send_command(kMe, subscribe(kAllKinds));
   for (std::uint32_t id = 0; id < 3; ++id) {
     harness.token("a");
