@@ -281,6 +281,15 @@ std::string with_description(const CLI::App& app, const std::string& text) {
   return std::format("{}: {}", text, option->get_description());
 }
 
+// The first option that has taken the mark before a command, "--", for its value.
+const CLI::Option* option_without_value(const CLI::App& app) {
+  const std::vector<const CLI::Option*> options = chosen(app).get_options();
+  const auto found = std::ranges::find_if(options, [](const CLI::Option* option) {
+    return !option->get_positional() && std::ranges::contains(option->results(), "--");
+  });
+  return found == options.end() ? nullptr : *found;
+}
+
 std::string error_message(const CLI::App* app, const CLI::Error& error) {
   std::string program = app->get_name(), text = error.what();
   const bool has_verbs = app->get_require_subcommand_min() > 0;
@@ -299,6 +308,10 @@ std::string error_message(const CLI::App* app, const CLI::Error& error) {
         "unknown option {} before the verb. A verb comes first, such as: {} show "
         "session.ttrace",
         option->substr(0, option->find('=')), program);
+  } else if (const CLI::Option* without = option_without_value(*app)) {
+    // Before other errors: the options of the command are taken for those of the verb.
+    text = std::format("{} requires a value before --: {}", without->get_name(),
+                       without->get_description());
   } else if (option != rest.end()) {
     // Before other errors: "--prot 80" makes 80 an argument without a name.
     text = unknown_argument(*app, program, *option);

@@ -95,6 +95,11 @@ void print_requests(const fs::path& folder, const attach::RecordedContext& conte
     if (!session.file.empty() && errors.insert(session.error).second) print_losses(session);
 }
 
+bool has_file(const attach::RecordedContext& context) {
+  return std::ranges::any_of(context.sessions,
+                             [](const attach::EndedSession& one) { return !one.file.empty(); });
+}
+
 // "slower-than 200ms/token", in nanoseconds.
 std::optional<std::int64_t> parse_rule(std::string_view text) {
   constexpr std::string_view kBegin = "slower-than ", kEnd = "/token";
@@ -178,7 +183,11 @@ int record(const AttachOptions& options, const Installation& installation) {
                   format_duration(static_cast<double>(*options.slower_than_ns)));
   if (collector.removed() > 0 && !options.quiet)
     print_message("{} removed, to keep the newest", counted(collector.removed(), "session"));
-  if (!collector.saw_anything())
+  if (!options.quiet && std::ranges::any_of(contexts, has_file))
+    print_message("To see them in the browser: tt-server --no-model --data-dir {}", options.output);
+  // A program that failed has said itself what was wrong, perhaps before it could evaluate
+  // anything.
+  if (!collector.saw_anything() && !killed && WEXITSTATUS(*status) == 0)
     say(
         std::format("{} never called ggml through a shared library. It may link llama.cpp "
                     "statically: tt attach cannot observe it; use a build with "

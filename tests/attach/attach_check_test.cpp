@@ -90,8 +90,10 @@ TEST(AttachCheck, PrintsTheLinesForOllama) {
 
 TEST(AttachCheck, ProgramWithoutGraphsIsNamed) {
   const test::TempFolder folder;
-  const Result result = run_tt(folder, "attach -- sh -c 'exit 7'");
-  EXPECT_EQ(result.code, 7) << "the program's own";
+  const Result failed = run_tt(folder, "attach -- sh -c 'exit 7'");
+  EXPECT_EQ(failed.code, 7) << "the program's own";
+  EXPECT_EQ(failed.err, "") << "it may have failed before it could evaluate a graph";
+  const Result result = run_tt(folder, "attach -- sh -c 'exit 0'");
   EXPECT_NE(result.err.find("sh never called ggml through a shared library. It may link llama.cpp "
                             "statically"),
             std::string::npos)
