@@ -114,7 +114,7 @@ function Welcome({ store }: { store: Store }) {
         <p class="dim">
           {model?.state === 'loading'
             ? `Loading ${model.name}…`
-            : 'Load a model to run a prompt. Recorded sessions open without a model.'}
+            : 'No model is loaded: sessions can be looked at. Those of a program that is recorded into this folder (tt attach --live) appear in the panel Sessions when it evaluates something, and grow. Load a model to run a prompt.'}
         </p>
       )}
       <p>

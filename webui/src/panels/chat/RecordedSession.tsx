@@ -21,6 +21,7 @@ export function RecordedSession({ store, session }: { store: Store; session: Ope
       {info.is === 'ready' && <Head store={store} session={info.value} />}
       <TokensError session={session} />
       <Texts store={store} session={session} />
+      <LastTokens session={session} />
     </>
   );
 }
@@ -61,6 +62,19 @@ function Texts({ store, session }: { store: Store; session: OpenSession }) {
         </article>
       ))}
     </>
+  );
+}
+
+// A program that is recorded chooses the last token of an answer, and never evaluates it.
+function LastTokens({ session }: { session: OpenSession }) {
+  const info = session.info.value;
+  const isShown = info.is === 'ready' && info.value.facts?.['attach.pid'] !== undefined;
+  const { generated } = session.counts.value;
+  if (!isShown || generated === 0 || session.active.value) return null;
+  return (
+    <p class="turn-foot">
+      Without the last token of each answer: the program chose it and did not evaluate it.
+    </p>
   );
 }
 

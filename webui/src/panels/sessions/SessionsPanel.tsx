@@ -211,7 +211,10 @@ function List({ store }: { store: Store }) {
         </button>
       </Empty>
     ) : (
-      <Empty>No sessions yet. Runs are recorded here. Drop .ttrace files to add them.</Empty>
+      <Empty>
+        No sessions yet. Runs are recorded here, and those of a program that tt attach records
+        appear when it evaluates something. Drop .ttrace files to add them.
+      </Empty>
     );
   }
   return (
