@@ -718,7 +718,10 @@ void advise_devices(const SessionFigures& f, AdviceList& out) {
 
 void advise_nothing(const SessionFigures& f, AdviceList& out) {
   if (!out.empty() || f.weights_read.v == 0 || is_disturbed(f)) return;
-  advise(out, AdviceKind::ChangeNothing).add("bandwidth_use", to_text(bandwidth_use(f).use));
+  const bool no_conditions = !f.conditions.verdict && !f.conditions.text.empty();
+  advise(out, AdviceKind::ChangeNothing)
+      .add("bandwidth_use", to_text(bandwidth_use(f).use))
+      .add("conditions", no_conditions ? "unknown" : "known");
 }
 
 }  // namespace

@@ -446,6 +446,21 @@ AdviceText sampling_text(const Figures& f) {
               f.number_or("times_as_fast", 1), format_percent(1 - part, 1))};
 }
 
+AdviceText change_nothing(const Figures& f) {
+  const bool knows_bandwidth = f.word("bandwidth_use") != "unknown";
+  const bool knows_machine = f.word("conditions") != "unknown";
+  std::string because = std::format(
+      "Checked: memory and page faults, threads, repacking, flash attention, devices{}.{}",
+      knows_bandwidth ? ", and whether memory bandwidth is the limit" : "",
+      knows_bandwidth ? "" : " Not checked: whether memory bandwidth is the limit.");
+  if (knows_machine)
+    return {"Change nothing: no option is known to make this session faster.", std::move(because)};
+  return {"Nothing is known that would make this session faster.",
+          because +
+              " Not known: whether other programs slowed it, because the recording has no "
+              "conditions of the machine."};
+}
+
 AdviceText words_of(const Advice& advice) {
   const Figures& f = advice.figures;
   const std::string session_is = "The session is " + std::string(f.word("conditions"));
@@ -513,12 +528,7 @@ AdviceText words_of(const Advice& advice) {
                           share(f, "on_cpu"), share(f, "slowest_op_of_cpu"), f.word("slowest_op"),
                           f.word("devices"))};
     case AdviceKind::ChangeNothing:
-      return {"Change nothing: no option is known to make this session faster.",
-              std::format("Checked: memory and page faults, threads, repacking, flash attention, "
-                          "devices{}.",
-                          f.word("bandwidth_use") == "unknown"
-                              ? ". Not checked: whether memory bandwidth is the limit"
-                              : ", and whether memory bandwidth is the limit")};
+      return change_nothing(f);
   }
   return {};
 }

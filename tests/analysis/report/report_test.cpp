@@ -284,6 +284,9 @@ TEST(Report, GivesAdviceOnlyWithAReason) {
       {"the prompt waits for the disk",
        [](ReportData& f) { f.by_tensor.total.prompt.faults = 9; },
        {"Change nothing:"}},
+      {"no conditions of the machine",
+       [](ReportData& f) { f.conditions.text = "unknown: the recording has none."; },
+       {"Nothing is"}},
       {"validation failed",
        [](ReportData& f) {
          f.validation.checks = {{.check = Check::Ops,
