@@ -304,9 +304,42 @@ StepTokens AttachedContext::tokens_of(const RunStep& step, const Known& known) c
   return tokens;
 }
 
-bool AttachedContext::ends_before(const RunStep& step) const {
+AttachedContext::EndsBefore AttachedContext::ends_before(const RunStep& step) const {
   const Known* known = graph_of(step);
-  return known != nullptr && requests_.ends_before(tokens_of(step, *known).runs);
+  if (known == nullptr) return EndsBefore::No;
+  const StepTokens tokens = tokens_of(step, *known);
+  if (!requests_.ends_before(tokens.runs)) return EndsBefore::No;
+  // Only the streams of a cache make llama.cpp evaluate requests of a batch one after the other.
+  const bool streams = known->cache && known->cache->streams > 1;
+  return streams && requests_.may_go_on(tokens.batch, tokens.runs) ? EndsBefore::Unknown
+                                                                   : EndsBefore::Yes;
+}
+
+// A batch has a token of each request that generates. So a request is over that has none between
+// two generated tokens of another one.
+AttachedContext::EndsBefore AttachedContext::ends_before(std::span<const RunStep> waiting,
+                                                         const RunStep& next) const {
+  constexpr std::size_t kMostWaiting = 64;  // steps of a batch: a prompt is long
+  if (waiting.size() >= kMostWaiting) return EndsBefore::Yes;
+  std::map<std::uint32_t, int> outputs;  // by stream: steps whose last token has one
+  const auto add = [&](const StepTokens& tokens) {
+    for (const TokenRun& run : tokens.runs)
+      if (const auto stream = tokens.batch[run.begin].in_cache)
+        outputs[*stream] += tokens.batch[run.end - 1].output ? 1 : 0;
+  };
+  for (const RunStep& step : waiting)
+    if (const Known* known = graph_of(step)) add(tokens_of(step, *known));
+  const Known* known = graph_of(next);
+  if (known == nullptr) return EndsBefore::Unknown;
+  const StepTokens tokens = tokens_of(next, *known);
+  for (const TokenRun& run : tokens.runs) {
+    const auto stream = tokens.batch[run.begin].in_cache;
+    if (run.sequence && (!stream || !outputs.contains(*stream))) return EndsBefore::No;
+  }
+  add(tokens);
+  // The end of the prompt, and two generated tokens.
+  const bool is_over = std::ranges::any_of(outputs, [](const auto& of) { return of.second > 2; });
+  return is_over ? EndsBefore::Yes : EndsBefore::Unknown;
 }
 
 bool AttachedContext::is_warm_up(const RunStep& step) const {

@@ -71,8 +71,13 @@ class AttachedContext {
 
   void add(const ListedGraph& graph);
 
-  // Whether the step begins another request, and those of the open session are over.
-  bool ends_before(const RunStep& step) const;
+  // Whether the step begins another request, and those of the open session are over. Unknown: a
+  // request in another stream of the cache may go on, which the next steps show.
+  enum class EndsBefore { No, Unknown, Yes };
+  EndsBefore ends_before(const RunStep& step) const;
+  // Whether the requests of the open session are over, of which `waiting` has no token: steps for
+  // which ends_before() was Unknown, and those since then. `next` follows them.
+  EndsBefore ends_before(std::span<const RunStep> waiting, const RunStep& next) const;
   // Whether it is one of the steps with which llama.cpp's programs warm up and test a context.
   bool is_warm_up(const RunStep& step) const;
 

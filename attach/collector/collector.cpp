@@ -172,13 +172,49 @@ void Collector::handle_step(Process& process, Recording& recording, const RunSte
   if (enough_) return;
   if (options_.per_request) {
     if (context.is_warm_up(step)) return;
-    if (context.is_open() && !context.is_draft() &&
-        (step.head.begin - context.last_end() > kIdleNs || context.ends_before(step)))
-      end_session(process, recording, SessionState::Done, "");
+    using EndsBefore = AttachedContext::EndsBefore;
+    const bool waits = !recording.waiting.empty();
+    const std::int64_t last = waits ? recording.waiting.back().head.end : context.last_end();
+    EndsBefore ends = EndsBefore::No;
+    if (context.is_open() && !context.is_draft()) {
+      ends = step.head.begin - last > kIdleNs ? EndsBefore::Yes
+             : waits                          ? context.ends_before(recording.waiting, step)
+                                              : context.ends_before(step);
+    }
+    // The sessions of a draft model are those of its target.
+    if (ends == EndsBefore::Unknown && process.contexts.size() > 1) ends = EndsBefore::Yes;
+    if (ends == EndsBefore::Unknown) {
+      recording.waiting.push_back(step);
+      return;
+    }
+    if (waits) {
+      take_waiting(process, recording,
+                   ends == EndsBefore::Yes ? Waiting::Begin : Waiting::Continue);
+      return handle_step(process, recording, step);
+    }
+    if (ends == EndsBefore::Yes) end_session(process, recording, SessionState::Done, "");
     if (enough_) return;
   }
-  if (!context.is_open()) open(process, recording, step);
-  context.add(step, process.faults);
+  add(process, recording, step);
+}
+
+void Collector::add(Process& process, Recording& recording, const RunStep& step) {
+  if (!recording.context.is_open()) open(process, recording, step);
+  recording.context.add(step, process.faults);
+}
+
+void Collector::take_waiting(Process& process, Recording& recording, Waiting decided) {
+  const std::vector<RunStep> waiting = std::exchange(recording.waiting, {});
+  if (waiting.empty()) return;
+  if (decided == Waiting::Begin) end_session(process, recording, SessionState::Done, "");
+  bool first = true;
+  for (const RunStep& step : waiting) {
+    if (enough_) return;
+    if (std::exchange(first, false) || decided == Waiting::Continue)
+      add(process, recording, step);
+    else
+      handle_step(process, recording, step);
+  }
 }
 
 void Collector::open(Process& process, Recording& recording, const RunStep& first) {
@@ -202,6 +238,9 @@ void Collector::open(Process& process, Recording& recording, const RunStep& firs
 // A session of a draft model ends with that of its target, and is kept if that one is.
 void Collector::end_session(Process& process, Recording& recording, SessionState state,
                             const std::string& error) {
+  if (!recording.context.is_open()) return;
+  // Without more steps, the requests before were over.
+  while (!recording.waiting.empty()) take_waiting(process, recording, Waiting::Begin);
   if (!recording.context.is_open()) return;
   if (options_.per_request && recording.context.is_draft()) {
     for (auto& [scheduler, other] : process.contexts)
@@ -248,7 +287,9 @@ void Collector::end_idle(Process& process) {
   clock_gettime(CLOCK_MONOTONIC, &time);
   const std::int64_t now = std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   for (auto& [scheduler, recording] : process.contexts)
-    if (!recording->context.is_draft() && now - recording->context.last_end() > kIdleNs)
+    if (const std::int64_t last = recording->waiting.empty() ? recording->context.last_end()
+                                                             : recording->waiting.back().head.end;
+        !recording->context.is_draft() && now - last > kIdleNs)
       end_session(process, *recording, SessionState::Done, "");
 }
 

@@ -75,6 +75,8 @@ class Collector {
     AttachedContext context;
     RecordedContext ended;
     std::uint32_t requests = 0;  // of the sessions that have ended
+    // Steps of which is not known yet whether another session begins with them.
+    std::vector<RunStep> waiting{};
   };
   struct Process {
     explicit Process(RingReader&& reader) : ring(std::move(reader)) {}
@@ -95,6 +97,10 @@ class Collector {
   void handle(Process& process, const RingReader::Record& record);
   void handle_graph(Process& process, const ListedGraph& graph);
   void handle_step(Process& process, Recording& recording, const RunStep& step);
+  void add(Process& process, Recording& recording, const RunStep& step);
+  // Decides about the steps that wait: another session begins with the first of them, or not.
+  enum class Waiting { Continue, Begin };
+  void take_waiting(Process& process, Recording& recording, Waiting decided);
   void open(Process& process, Recording& recording, const RunStep& first);
   void end_session(Process& process, Recording& recording, SessionState state,
                    const std::string& error);

@@ -125,6 +125,13 @@ bool RequestTracker::is_over(const Sequence& sequence, std::span<const TokenRun>
   return std::ranges::any_of(runs, &TokenRun::generated);
 }
 
+bool RequestTracker::may_go_on(std::span<const BatchToken> tokens,
+                               std::span<const TokenRun> runs) const {
+  return std::ranges::any_of(sequences_, [&](const Sequence& sequence) {
+    return sequence.in_cache && sequence.output && !is_over(sequence, runs, tokens);
+  });
+}
+
 void RequestTracker::add(std::span<const BatchToken> tokens, std::span<const TokenRun> runs,
                          std::int64_t begin, std::int64_t end) {
   if (runs.empty()) return;

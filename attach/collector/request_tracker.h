@@ -48,6 +48,10 @@ class RequestTracker {
   // Whether the requests before are over: no run continues one.
   bool ends_before(std::span<const TokenRun> runs) const;
 
+  // The step begins requests only, in other streams of the cache than one that was generating: this
+  // one may go on in the next step. A batch with tokens of both may be evaluated in two.
+  bool may_go_on(std::span<const BatchToken> tokens, std::span<const TokenRun> runs) const;
+
   // Adds a step; `runs` as by runs_of(). Times: CLOCK_MONOTONIC.
   void add(std::span<const BatchToken> tokens, std::span<const TokenRun> runs, std::int64_t begin,
            std::int64_t end);

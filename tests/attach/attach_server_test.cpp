@@ -222,6 +222,45 @@ TEST_F(AttachServer, SessionPerRequest) {
       << contents(folder / "err");
 }
 
+// A batch with requests of two slots, the later slot first, is evaluated in two steps.
+TEST_F(AttachServer, RequestThatBeginsBesideAnotherIsInItsSession) {
+  make_model("small");
+  start("-np 2 -c 2048 --no-kv-unified", "--per-request");
+  const auto in_slot = [&](int slot, const char* prompt, int tokens) {
+    return post(port_, "/completion",
+                std::format(R"({{"prompt": "{}", "n_predict": {}, "ignore_eos": true, )"
+                            R"("temperature": 0, "id_slot": {}}})",
+                            prompt, tokens, slot));
+  };
+  ask(in_slot(0, "The wind was cold", 4));
+  ask(std::format("({}) > {} &\n", in_slot(1, "A long story", 450), (folder / "long").string()));
+  ASSERT_TRUE(test::wait_until(
+      [&] { return sessions().size() == 2 && steps_in({sessions().back()}) > 10; }));
+  ask(in_slot(0, "The wind was cold", 4));  // all is reused but one token
+  ask(in_slot(0, "A boat and a fox", 4));
+  ASSERT_TRUE(test::wait_until([&] { return contents(folder / "long").contains("content"); }));
+  // One after the other: each has its own session.
+  ask(in_slot(1, "Rain", 4));
+  ask(in_slot(0, "Snow", 4));
+  stop();
+  ASSERT_EQ(sessions().size(), 4U) << contents(folder / "err");
+  std::vector<std::string> requests;
+  for (const fs::path& file : sessions()) {
+    expect_valid(file);
+    requests.emplace_back(open(file).info()->fact("attach.requests"));
+  }
+  EXPECT_EQ(requests, (std::vector<std::string>{"1", "3", "1", "1"}));
+  std::map<std::uint32_t, std::string> prompts;
+  std::map<std::uint32_t, int> generated;  // without the last token of each
+  for (const Token& token : *open(sessions()[1]).tokens(0, 1000)) {
+    if (!token.generated) prompts[token.sequence.value_or(0)] += token.text;
+    generated[token.sequence.value_or(0)] += token.generated ? 1 : 0;
+  }
+  EXPECT_TRUE(prompts[1].contains("long story")) << prompts[1];
+  EXPECT_TRUE(prompts[3].contains("boat")) << prompts[3];
+  EXPECT_EQ(generated, (std::map<std::uint32_t, int>{{1, 449}, {2, 3}, {3, 3}}));
+}
+
 // Of its own only: a session of another program, the one that is being recorded and one of the
 // whole context stay.
 TEST_F(AttachServer, KeepsTheNewestSessions) {
