@@ -535,7 +535,7 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
   } else if (known->has_cache) {
     requests_.add(tokens.batch, tokens.runs, run.head.begin, run.head.end);
     cache_.add(tokens.cells, tokens.in_cache);
-    prompts_.add(*tokens.ids, tokens.runs);
+    prompts_.add(*tokens.ids, tokens.runs, tokens.batch.front().in_cache);
     evaluated_ += static_cast<std::int32_t>(step.n_tokens);
   }
   any_request_ = any_request_ || (step.n_tokens > 0 && !warm_up);
