@@ -32,7 +32,7 @@ struct SimulatedLiveClient {
     id = ClientId{++connections};
     connected = true;
     received = 0;
-    harness.clients.opened(id, batches);
+    harness.clients.opened(id, {.batches = batches});
     json command = subscribe(kinds, more);
     if (!transcript.at.is_null()) command["from"] = transcript.at;
     harness.send_command(id, command);
