@@ -344,7 +344,9 @@ export const breakdown = object<Breakdown>({
   sums: breakdownRow,
 });
 
-const comparedSums = { difference: object<Schemas['ComparedFigures'] & object>({ time_ns: num }) };
+const comparedSums = {
+  difference: object<Schemas['ComparedFigures'] & object>({ time_ns: nullable(num) }),
+};
 export const comparisonWithin = object<WithinComparison>({
   total: num,
   sums: object<ComparedSums>(comparedSums),

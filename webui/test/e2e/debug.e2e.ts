@@ -136,7 +136,10 @@ describe('the debugger', () => {
     await expect.poll(() => fixture.hash.get('with')).not.toBeNull();
     const plain = fixture.hash.get('with') ?? '';
     expect(fixture.session).toBe(session);
-    await page.getByRole('tabpanel', { name: 'Compare' }).waitFor();
+    const compare = page.getByRole('tabpanel', { name: 'Compare' });
+    await compare.getByRole('list', { name: 'What differs' }).getByText(/^Changed at a breakpoint: change 1/).waitFor();
+    await compare.getByRole('table', { name: 'Causes of differences' }).getByText(facts?.['altered.0'] ?? '').waitFor();
+    expect(await compare.getByText(/breakpoints\.0/).count()).toBe(0);
     const { facts: again } = await fixture.rest<Session>(`sessions/${plain}`);
     expect(again).toMatchObject({ 'request.prompt': 'Once upon a time', 'request.seed': '7' });
     expect(Object.keys(again ?? {}).filter((key) => /^altered|breakpoints/.test(key))).toEqual([]);
