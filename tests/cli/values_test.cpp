@@ -9,6 +9,7 @@
 #include <format>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -242,6 +243,55 @@ TEST_F(ValuesCommand, LensSaysWhatTheModelWouldHaveSaid) {
       run_tt(folder_, std::string(kRecord) + " -m a.gguf -o w.ttrace --capture lens@X1");
   EXPECT_NE(wrong.code, 0);
   EXPECT_TRUE(wrong.err.contains("is not a range")) << wrong.err;
+}
+
+// What another type of the K cache did to the probability of each token that was chosen.
+TEST_F(ValuesCommand, ComparisonHasTheProbabilitiesOfChosenTokens) {
+  record("a1", "lens");
+  record("a2", "lens", "-ctk q4_0 -fa on");
+  // By token, of the model's output.
+  const auto chosen = [&](const char* file) {
+    std::map<std::uint32_t, json> tokens;
+    const json page = run_json(folder_, std::format("analyze lens {}", file));
+    for (const json& row : page["rows"])
+      if (row["layer"].is_null() && !row["chosen"].is_null())
+        tokens.emplace(row["token"], row["chosen"]);
+    return tokens;
+  };
+  const auto left = chosen("a1.ttrace"), right = chosen("a2.ttrace");
+  ASSERT_EQ(left.size(), 3U);
+  const json ours = run_json(folder_, "compare a1.ttrace a2.ttrace");
+  const std::uint32_t common = ours["tokens"]["common"];
+  std::uint32_t tokens = 0;
+  json first, largest, other;
+  const auto distance = [](const json& at) {
+    return std::abs(at["left"]["probability"].get<double>() -
+                    at["right"]["probability"].get<double>());
+  };
+  for (const auto& [token, mine] : left) {
+    if (token > common || !right.contains(token)) continue;
+    const json& theirs = right.at(token);
+    json at{{"token", token}, {"left", mine}, {"right", theirs}};
+    for (const char* side : {"left", "right"}) at[side].erase("id");
+    if (mine["id"] != theirs["id"]) {
+      other = at;
+      continue;
+    }
+    ++tokens;
+    if (distance(at) == 0) continue;
+    if (first.is_null()) first = at;
+    if (largest.is_null() || distance(at) > distance(largest)) largest = at;
+  }
+  ASSERT_FALSE(first.is_null() && other.is_null()) << "a K cache of 4 bits changes something";
+  EXPECT_EQ(ours["chosen"]["tokens"], tokens);
+  EXPECT_EQ(ours["chosen"]["first"], first);
+  EXPECT_EQ(ours["chosen"]["largest"], largest);
+  EXPECT_EQ(ours["chosen"]["other"], other);
+  // Nothing differs from itself, and without the lens there is nothing to compare.
+  const json same = run_json(folder_, "compare a1.ttrace a1.ttrace")["chosen"];
+  EXPECT_EQ(same["tokens"], 3U);
+  EXPECT_EQ(same["first"], nullptr);
+  EXPECT_EQ(run_json(folder_, "compare a1.ttrace a.ttrace")["chosen"], nullptr);
 }
 
 // Routers that choose by probabilities, by sigmoids with a bias, and by logits.
