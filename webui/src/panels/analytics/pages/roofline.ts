@@ -109,6 +109,7 @@ export const ROOFLINE: readonly ChartSpec[] = [
   },
   {
     id: 'above_bound_kind',
+    wide: true,
     page: 'roofline',
     title: 'Which op type to optimise first',
     counts:
