@@ -273,7 +273,7 @@ describe('the layer graph', () => {
     const plain = await fixture.pixels('.graph-base');
     await page.getByLabel('Colour of the nodes').selectOption('bytes');
     await expect.poll(() => fixture.pixels('.graph-base')).not.toBe(plain);
-    await page.getByText('most bytes').waitFor();
+    await page.locator('li', { hasText: 'most bytes' }).waitFor();
     const step = await fixture.pixels('.graph-base');
     // The bytes of the ops of a session have the proportions of a step; their times have not.
     await page.getByLabel('Colour of the nodes').selectOption('time');
