@@ -230,8 +230,12 @@ export class PageFixture {
   async stopRun(): Promise<void> {
     const ended = this.progress.getByText(/^(Stopped|Done)/);
     await this.stop.or(ended).first().waitFor();
-    if (!(await ended.isVisible())) await this.stop.click({ timeout: 5000 }).catch(() => undefined);
-    await ended.waitFor();
+    // A page that is busy does not take each click in time.
+    const isEnded = async (): Promise<boolean> => {
+      if (!(await ended.isVisible())) await this.stop.click({ timeout: 5000 }).catch(() => undefined); // prettier-ignore
+      return ended.isVisible();
+    };
+    await expect.poll(isEnded).toBe(true);
   }
   get progress(): Locator {
     return this.page.getByRole('region', { name: 'Progress' });
