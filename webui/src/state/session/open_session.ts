@@ -142,14 +142,17 @@ export class OpenSession {
         });
     });
     const openedMs = Date.now();
+    let waitedMs = openedMs; // when it was last seen in the queue
     // The facts of a run change; the server sends no events for them.
     this.infoTimer = setInterval(() => {
       // Of a file that another program writes, the server tells that it has changed.
       if (!isActive(this.latestRun.peek()?.state) || this.infoRequested) return;
       const hasSteps = this.data.steps.length > 0;
-      if (!hasSteps && Date.now() < openedMs + NO_EVENTS_MS) return;
-      // A queued request has no file. The event that it began to run may have been lost.
+      // A queued request has no file, nor does one that has just begun to run. The event that it began
+      // may have been lost.
       const isQueued = this.latestRun.peek()?.state === 'queued';
+      if (isQueued) waitedMs = Date.now();
+      if (!hasSteps && Date.now() < (isQueued ? openedMs : waitedMs) + NO_EVENTS_MS) return;
       if (hasSteps || !isQueued) {
         void this.refreshInfo();
         return;
