@@ -46,16 +46,16 @@ export const EXAMPLES: readonly SqlExample[] = [
     sql: 'SELECT op, tensor_name, write, memory_source, size_bytes, file_offset\nFROM access\nWHERE step = :step AND op_layer_id = :layer\nORDER BY op, access, part',
   },
   {
+    question: 'Where does the first NaN come from?',
+    sql: NAN_SQL,
+  },
+  {
     question: 'Median and p95 of a generated token',
     sql: "WITH ranked AS (\n  SELECT duration_ns, row_number() OVER (ORDER BY duration_ns) AS rank, count(*) OVER () AS steps\n  FROM step WHERE phase = 'generate' AND timing <> 'learned' AND dropped = 0)\nSELECT 'median' AS value, min(duration_ns) AS duration_ns FROM ranked WHERE rank >= 0.5 * steps\nUNION ALL\nSELECT 'p95', min(duration_ns) FROM ranked WHERE rank >= 0.95 * steps",
   },
   {
     question: 'What the machine did to the slow steps',
     sql: 'SELECT step, duration_ns, verdict, cpu_wait_ns, major_faults, throttled_ns\nFROM step\nORDER BY duration_ns DESC\nLIMIT 20',
-  },
-  {
-    question: 'Where does the first NaN come from?',
-    sql: NAN_SQL,
   },
   {
     question: 'How often each expert was chosen',
