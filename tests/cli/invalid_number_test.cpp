@@ -54,7 +54,7 @@ TEST_F(InvalidNumber, IsFoundWithTheWeightThatMadeIt) {
   damage("blk.1.ffn_up.weight", kNan, 1);
   const Result failed = record("--level verbose");
   EXPECT_NE(failed.code, 0);
-  EXPECT_TRUE(failed.err.contains("Recorded at level verbose")) << failed.err;
+  EXPECT_TRUE(failed.err.contains("name the op of the first one")) << failed.err;
   const json op = first_op("output_nan");
   const std::string said = shown();
   EXPECT_TRUE(said.contains("is in " + op[1].get<std::string>() + " (op " + op[0].dump() + ", "))

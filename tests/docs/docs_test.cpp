@@ -87,6 +87,8 @@ TEST(Documentation, NamedOptionsExist) {
   // Options of ./tt, and of programs of others that the documents use.
   Words others = {"--all", "--quick", "--fuzz", "--install", "--test"};
   Words foreign = {"--args",
+                   "--cache-ram",
+                   "--no-kv-unified",
                    "--data-binary",
                    "--gtest",
                    "--now",
