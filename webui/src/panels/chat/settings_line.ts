@@ -1,14 +1,7 @@
 // The settings of the next run in one line.
 import { formatCount, timingName } from '../../format';
-import { capturesOf, ownRulesOf } from '../../state/request/request';
+import { CAPTURE_TITLES, capturesOf, ownRulesOf } from '../../state/request/request';
 import type { Settings } from '../../state/request/settings';
-
-const CAPTURED = {
-  attention: 'attention weights',
-  lens: 'logit lens',
-  residual: 'residual stream',
-  router: 'router scores',
-} as const;
 
 // What is recorded is said only where it differs from the default.
 export function settingsLine(s: Settings): string {
@@ -18,7 +11,7 @@ export function settingsLine(s: Settings): string {
     s.level === 'detailed' ? '' : `level ${s.level}`,
     s.timing === 'fast' ? '' : `op times ${timingName(s.timing)}`,
     s.residency ? 'what is in memory' : '',
-    ...capturesOf(s).map((capture) => CAPTURED[capture]),
+    ...capturesOf(s).map((capture) => CAPTURE_TITLES[capture].toLowerCase()),
     ...ownRulesOf(s).map((rule) => `values of ${rule}`),
     s.minorFaults ? 'minor faults' : '',
   ]
