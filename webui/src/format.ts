@@ -47,6 +47,8 @@ export function formatCount(count: number): string {
     .replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
 }
 
+export const fileName = (path: string): string => path.split('/').at(-1) ?? path;
+
 // Ops without a layer belong to the embedding or the output.
 export const layerName = (name: string): string =>
   name === 'none' || name === 'outside' ? 'emb+out' : name;

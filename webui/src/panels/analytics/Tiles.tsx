@@ -1,5 +1,5 @@
 // The speed of the session beside the median of the other sessions of its model.
-import { formatNs, formatSpeed, plural } from '../../format';
+import { fileName, formatNs, formatSpeed, plural } from '../../format';
 import type { Session } from '../../net/types';
 import { quantile } from '../../quantile';
 import { ok } from '../../result';
@@ -68,7 +68,7 @@ const sessionsOfModel = perSession((session) => {
       if (!own.ok) return own;
       const { model } = own.value;
       if (!model) return ok({ own: own.value, others: [] });
-      const file = model.path.split('/').at(-1) ?? '';
+      const file = fileName(model.path);
       const page = await api.sessions({ model: file, limit: MAX_OTHERS });
       if (!page.ok) return page;
       const others = page.value.sessions.filter(

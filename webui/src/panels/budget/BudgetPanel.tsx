@@ -2,7 +2,7 @@
 // speed of every budget, where the weights are now, and speed and disk reads while it runs.
 import { useComputed } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { exactBytes, formatBytes, formatNs, formatSpeed, plural } from '../../format';
+import { exactBytes, fileName, formatBytes, formatNs, formatSpeed, plural } from '../../format';
 import type { Memory, MemoryOptions } from '../../net/types';
 import { findingsOf } from '../../state/session/findings';
 import { MemoryBudget } from '../../state/request/memory_budget';
@@ -96,8 +96,6 @@ function Which({ store }: { store: Store }) {
     </p>
   );
 }
-
-const fileName = (path: string): string => path.split('/').at(-1) ?? path;
 
 const PHASES: Readonly<Record<Memory['phase'], string>> = {
   off: 'No plan',

@@ -1,6 +1,6 @@
 // The newest run with a plan beside the newest one without it, of the same prompt if possible.
 import { useMemo } from 'preact/hooks';
-import { formatAgo } from '../../format';
+import { fileName, formatAgo } from '../../format';
 import type { Model, Session } from '../../net/types';
 import { ok } from '../../result';
 import { Resource } from '../../state/resource';
@@ -85,7 +85,7 @@ function RunLink({ store, session }: { store: Store; session: Session }) {
 
 // Read again when a run begins or ends.
 function runsOf(store: Store, model: Model): Resource<Runs> {
-  const file = model.path.split('/').at(-1) ?? '';
+  const file = fileName(model.path);
   return new Resource<Runs>({
     key: () => {
       const open = store.open.value;

@@ -1,5 +1,6 @@
 // What tells sessions of one title apart: the model, and the settings that are not the same in all of
 // them. Pure functions.
+import { fileName } from '../../format';
 import type { Session } from '../../net/types';
 
 const SETTING = 'context.';
@@ -19,7 +20,7 @@ export interface Described {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-export const modelNameOf = ({ model }: Described): string => model?.path.split('/').at(-1) ?? '';
+export const modelNameOf = ({ model }: Described): string => (model ? fileName(model.path) : '');
 
 interface Apart {
   readonly model: string; // file name

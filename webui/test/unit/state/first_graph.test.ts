@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { earlierSession } from '../../../src/state/session/first_graph';
 
-describe('the session whose graph stands for that of the first step', () => {
+describe('the earlier session whose graph is shown before the first step', () => {
   const session = (id: string, state: 'done' | 'cancelled' | 'running', path = 'a.gguf', steps = 3) => ({
     id,
     state,
