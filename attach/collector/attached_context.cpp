@@ -319,8 +319,8 @@ AttachedContext::EndsBefore AttachedContext::ends_before(const RunStep& step) co
 // two generated tokens of another one.
 AttachedContext::EndsBefore AttachedContext::ends_before(std::span<const RunStep> waiting,
                                                          const RunStep& next) const {
-  constexpr std::size_t kMostWaiting = 64;  // steps of a batch: a prompt is long
-  if (waiting.size() >= kMostWaiting) return EndsBefore::Yes;
+  constexpr std::size_t kMaxWaiting = 64;  // steps: a long prompt is evaluated in many
+  if (waiting.size() >= kMaxWaiting) return EndsBefore::Yes;
   std::map<std::uint32_t, int> outputs;  // by stream: steps whose last token has one
   const auto add = [&](const StepTokens& tokens) {
     for (const TokenRun& run : tokens.runs)
