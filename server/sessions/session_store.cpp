@@ -164,20 +164,29 @@ std::optional<std::string> SessionStore::tag(const std::string& id) {
                      stamp->wal_changed, stamp->wal_bytes, program_);
 }
 
-std::expected<Page<SessionEntryPtr>, TraceError> SessionStore::list(const SessionQuery& query) {
+template <class Wanted, class Each>
+std::expected<void, TraceError> SessionStore::for_each_row(Wanted wanted, Each each) {
   const auto files = files_.all();
   if (!files) return std::unexpected(files.error());
+  for (const SessionFile& file : *files) {
+    // The file may have been removed since the folder was listed.
+    const auto stamp = wanted(file) ? stamp_of(file.path) : std::nullopt;
+    SessionRowPtr row = stamp ? row_of(file, *stamp) : nullptr;
+    if (row) each(file, *stamp, std::move(row));
+  }
+  return {};
+}
+
+std::expected<Page<SessionEntryPtr>, TraceError> SessionStore::list(const SessionQuery& query) {
   std::vector<SessionRowPtr> rows;
   std::set<std::string> there;
   const std::scoped_lock scan(scan_mutex_);
-  for (const SessionFile& file : *files) {
-    // The file may have been removed since the folder was listed.
-    const auto stamp = stamp_of(file.path);
-    SessionRowPtr row = stamp ? row_of(file, *stamp) : nullptr;
-    if (!row) continue;
-    rows.push_back(std::move(row));
-    there.insert(file.path.string());
-  }
+  const auto read = for_each_row([](const SessionFile&) { return true; },
+                                 [&](const SessionFile& file, const Stamp&, SessionRowPtr row) {
+                                   rows.push_back(std::move(row));
+                                   there.insert(file.path.string());
+                                 });
+  if (!read) return std::unexpected(read.error());
   {
     const std::scoped_lock lock(mutex_);
     std::erase_if(rows_, [&](const auto& known) { return !there.contains(known.first); });
@@ -194,28 +203,24 @@ std::expected<Page<SessionEntryPtr>, TraceError> SessionStore::list(const Sessio
 }
 
 std::expected<std::vector<SessionRowPtr>, TraceError> SessionStore::rows() {
-  const auto files = files_.all();
-  if (!files) return std::unexpected(files.error());
   std::vector<SessionRowPtr> rows;
   const std::scoped_lock scan(scan_mutex_);
-  for (const SessionFile& file : *files) {
-    const auto stamp = stamp_of(file.path);
-    SessionRowPtr row = stamp ? row_of(file, *stamp) : nullptr;
-    if (row) rows.push_back(std::move(row));
-  }
+  const auto read = for_each_row(
+      [](const SessionFile&) { return true; },
+      [&](const SessionFile&, const Stamp&, SessionRowPtr row) { rows.push_back(std::move(row)); });
+  if (!read) return std::unexpected(read.error());
   return rows;
 }
 
 std::expected<std::vector<SessionStore::Own>, TraceError> SessionStore::own() {
-  const auto files = files_.all();
-  if (!files) return std::unexpected(files.error());
   std::vector<Own> own;
   const std::scoped_lock scan(scan_mutex_);
-  for (const SessionFile& file : *files) {
-    const auto stamp = file.owned ? stamp_of(file.path) : std::nullopt;
-    SessionRowPtr row = stamp ? row_of(file, *stamp) : nullptr;
-    if (row) own.push_back({.session = std::move(row), .changed_utc_ns = stamp->changed});
-  }
+  const auto read =
+      for_each_row([](const SessionFile& file) { return file.owned; },
+                   [&](const SessionFile&, const Stamp& stamp, SessionRowPtr row) {
+                     own.push_back({.session = std::move(row), .changed_utc_ns = stamp.changed});
+                   });
+  if (!read) return std::unexpected(read.error());
   return own;
 }
 

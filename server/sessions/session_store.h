@@ -109,6 +109,9 @@ class SessionStore {
   static std::optional<Stamp> stamp_of(const std::filesystem::path& path);
   // Return null when the file does not exist any more.
   SessionRowPtr row_of(const SessionFile& file, const Stamp& stamp);
+  // Calls each(file, stamp, row) for the sessions whose file is wanted(file). Requires scan_mutex_.
+  template <class Wanted, class Each>
+  std::expected<void, TraceError> for_each_row(Wanted wanted, Each each);
   SessionEntryPtr entry_of(const SessionFile& file, const Stamp& stamp);
   SessionEntryPtr entry_of(const std::string& id);
   void keep(const std::string& path, const Stamp& stamp, const SessionEntryPtr& entry);
