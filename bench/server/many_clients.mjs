@@ -6,14 +6,14 @@
 // Generations with and without clients alternate. A client sends one request after the other, as
 // fast as it is answered: the requests of the page for a session, and /health in between. All
 // clients share a thread, and another one measures /health every 20 ms. Clients of a real server
-// compute elsewhere; here they take the processors of the server. So there is a third kind of
-// round: instead of the clients, a thread computes as much as they did. What the server costs is
-// the ratio to these rounds. /health is measured beside a server in another process that answers
-// every request at once: what it takes, the machine takes. The heavy queries are asked of a session of --accesses accesses.
+// compute elsewhere, so the server with all threads is bound to --core and this process to
+// --clientsCore (taskset), as in live_clients. /health is measured beside a server in another
+// process that answers every request at once: what it takes, the machine takes. The heavy queries
+// are asked of a session of --accesses accesses, with all processors.
 import { execFileSync, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { Agent, get } from 'node:http';
-import { tmpdir } from 'node:os';
+import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
 import {
@@ -42,7 +42,6 @@ async function clients({ url, paths, count }) {
   const agent = new Agent({ keepAlive: true });
   const stop = untilMessage();
   const measured = { answers: {}, ms: [] };
-  const idle = performance.eventLoopUtilization();
   await Promise.all(
     Array.from({ length: count }, async (_, client) => {
       for (let i = client; !stop.now; ++i) {
@@ -54,19 +53,7 @@ async function clients({ url, paths, count }) {
     }),
   );
   agent.destroy();
-  const { utilization: busy } = performance.eventLoopUtilization(idle);
-  parentPort.postMessage({ ...measured, busy });
-}
-
-// Computes for a share of the time, as the clients do, and sends nothing.
-async function burn({ busy }) {
-  const stop = untilMessage();
-  while (!stop.now) {
-    const until = performance.now() + 5 * busy;
-    while (performance.now() < until);
-    await sleep(5 * (1 - busy));
-  }
-  parentPort.postMessage({});
+  parentPort.postMessage(measured);
 }
 
 async function health({ url, bare }) {
@@ -91,9 +78,14 @@ function startBare() {
     server.listen(0, '127.0.0.1', () => console.log(server.address().port));`], { stdio: ['ignore', 'pipe', 'inherit'] });
   return new Promise((resolve) =>
     child.stdout.once('data', (port) =>
-      resolve({ url: `http://127.0.0.1:${String(port).trim()}/`, stop: () => child.kill() }),
+      resolve({ child, url: `http://127.0.0.1:${String(port).trim()}/`, stop: () => child.kill() }),
     ),
   );
+}
+
+// Binds all threads of a process to the processors of a taskset list.
+function bind(pid, processors) {
+  execFileSync('taskset', ['-acp', processors, String(pid)]);
 }
 
 function untilMessage() {
@@ -124,11 +116,14 @@ function heavyPaths(session) {
 
 async function main() {
   const o = options({
-    model: bundledModel, rounds: 5, clients: 200, threads: 2, context: 2048, tokens: 1500,
+    model: bundledModel, rounds: 5, clients: 200, threads: 1, core: '0', clientsCore: '1', context: 2048, tokens: 1500,
     accesses: 20_000_000, seconds: 120,
   });
+  bind(process.pid, o.clientsCore);
   const server = await startOurs(o);
+  bind(server.child.pid, o.core);
   const bare = await startBare();
+  bind(bare.child.pid, o.core);
   const body = {
     prompt: 'Once upon a time', max_tokens: o.tokens, temperature: 0, ignore_eos: true,
     reuse_prefix: false,
@@ -140,19 +135,15 @@ async function main() {
     '/api/v1/health', `${of}/heatmap?width=400&height=22`, `${of}/breakdown?by=layer`,
     `${of}/steps/1/ops?limit=50`, `${of}/accesses?limit=50`, '/api/v1/models', `${of}/hot`,
   ];
-  const kinds = ['without', 'with', 'burn'];
+  const kinds = ['without', 'with'];
   const speeds = Object.fromEntries(kinds.map((kind) => [kind, []]));
   const healthMs = Object.fromEntries(kinds.map((kind) => [kind, []]));
   const bareMs = Object.fromEntries(kinds.map((kind) => [kind, []]));
-  const busy = [];
   const answers = {};
   let ms = [];
   for (let round = 0; round < o.rounds; ++round) {
     for (const kind of kinds) {
-      const load =
-        kind === 'with' ? start('clients', { url: server.url, paths, count: o.clients })
-        : kind === 'burn' ? start('burn', { busy: median(busy) })
-        : null;
+      const load = kind === 'with' ? start('clients', { url: server.url, paths, count: o.clients }) : null;
       const probe = start('health', { url: server.url, bare: bare.url });
       await sleep(500);
       speeds[kind].push((await generate(server.url, body)).tokensPerSecond);
@@ -161,21 +152,19 @@ async function main() {
       bareMs[kind].push(...probed.bareMs);
       if (!load) continue;
       const measured = await load.stop();
-      if (kind === 'burn') continue;
-      busy.push(measured.busy);
       ms = ms.concat(measured.ms);
       for (const [status, n] of Object.entries(measured.answers)) answers[status] = (answers[status] ?? 0) + n;
     }
   }
   await server.stop();
   bare.stop();
-  const ratio = (to) => median(speeds.with.map((with_, i) => with_ / speeds[to][i])).toFixed(2);
+  bind(process.pid, `0-${cpus().length - 1}`);
+  const ratio = median(speeds.with.map((with_, i) => with_ / speeds.without[i])).toFixed(2);
   const p99 = (list) => quantile(list, 0.99).toFixed(1);
   console.log(`${machine()}; ${o.clients} clients, ${o.rounds} rounds`);
-  console.log(`tokens per second: ${median(speeds.without).toFixed(0)} without, ${median(speeds.with).toFixed(0)} with clients: ratio ${ratio('without')} (budget 0.5)`);
-  console.log(`the clients computed ${(100 * median(busy)).toFixed(0)} % of the time of a processor; with only that, ${median(speeds.burn).toFixed(0)} tokens per second: ratio ${ratio('burn')}`);
-  console.log(`/health: p99 ${p99(healthMs.without)} ms without, ${p99(healthMs.with)} ms with clients, ${p99(healthMs.burn)} ms beside a computing thread (budget 10 ms), ${healthMs.with.length} requests`);
-  console.log(`a server that does nothing else: p99 ${kinds.map((kind) => p99(bareMs[kind])).join(', ')} ms`);
+  console.log(`tokens per second: ${median(speeds.without).toFixed(0)} without, ${median(speeds.with).toFixed(0)} with clients: ratio ${ratio} (budget 0.5)`);
+  console.log(`/health: p99 ${p99(healthMs.without)} ms without, ${p99(healthMs.with)} ms with clients (budget 10 ms), ${healthMs.with.length} requests`);
+  console.log(`a server that does nothing else: p99 ${p99(bareMs.without)} ms without, ${p99(bareMs.with)} ms with clients`);
   console.log(`answers to the clients: ${JSON.stringify(answers)}, median ${median(ms).toFixed(0)} ms, p99 ${p99(ms)} ms`);
   if (o.accesses > 0) await heavy(o);
 }
@@ -212,4 +201,4 @@ async function heavy(o) {
 }
 
 if (isMainThread) await main();
-else await { clients, health, burn }[workerData.role](workerData);
+else await { clients, health }[workerData.role](workerData);
