@@ -369,14 +369,15 @@ TraceSums& TraceSums::operator+=(const TraceSums& other) {
   return *this;
 }
 
-Status add_step_times(const SessionIndex& index, Axis by, const TraceFilter& filter,
-                      std::span<BreakdownRow> rows, const ContinueCheck& keep_going) {
+std::expected<std::optional<StepTimes>, TraceError> add_step_times(
+    const SessionIndex& index, Axis by, const TraceFilter& filter, std::span<BreakdownRow> rows,
+    const ContinueCheck& keep_going) {
   std::vector<std::int64_t> keys;
   for (const BreakdownRow& row : rows) keys.push_back(row.key);
   const auto times = step_times(index, by, filter, keys, keep_going);
   if (!times) return std::unexpected(times.error());
-  for (std::size_t i = 0; i < times->size(); ++i) rows[i].step = (*times)[i];
-  return {};
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].step = times->rows[i];
+  return times->total;
 }
 
 TraceSums TraceSums::operator/(double by) const {
@@ -395,9 +396,11 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
   out.row_count = rows->size();
   const bool has_steps = query.step_times && !is_temporal(query.by);
   const bool by_step = has_steps && query.order && query.order->by == Value::Time;
+  std::optional<StepTimes> total_step;
   if (by_step) {
-    if (auto added = add_step_times(index, query.by, query.filter, *rows, keep_going); !added)
-      return std::unexpected(added.error());
+    auto added = add_step_times(index, query.by, query.filter, *rows, keep_going);
+    if (!added) return std::unexpected(added.error());
+    total_step = *added;
   }
   if (query.order) {
     auto places = sorted_indices(*rows, *query.order, ranked_by(query.order->by, by_step));
@@ -415,14 +418,13 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
   out.left_out_steps = index.left_out();
   if (query.step_times) {
     out.times = timed_steps(index, query.filter);
-    if (auto added =
-            add_step_times(index, Axis::All, query.filter, std::span(&out.total, 1), keep_going);
-        !added)
-      return std::unexpected(added.error());
-  }
-  if (has_steps && !by_step) {
-    if (auto added = add_step_times(index, query.by, query.filter, out.rows, keep_going); !added)
-      return std::unexpected(added.error());
+    if (!by_step) {
+      auto added = has_steps ? add_step_times(index, query.by, query.filter, out.rows, keep_going)
+                             : add_step_times(index, Axis::All, query.filter, {}, keep_going);
+      if (!added) return std::unexpected(added.error());
+      total_step = *added;
+    }
+    out.total.step = total_step;
   }
   TraceFilter mapped = query.filter;
   if (!mapped.source || *mapped.source == Source::Disk) {

@@ -71,11 +71,11 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
                                                const BreakdownQuery& query,
                                                const ContinueCheck& keep_going = never_cancel);
 
-// Sets `step` of rows of an axis that is not temporal: of the timed_steps() of the filter.
-std::expected<void, TraceError> add_step_times(const SessionIndex& index, Axis by,
-                                               const TraceFilter& filter,
-                                               std::span<BreakdownRow> rows,
-                                               const ContinueCheck& keep_going = never_cancel);
+// Sets `step` of rows of an axis that is not temporal: of the timed_steps() of the filter. Returns
+// that of everything that passes the filter.
+std::expected<std::optional<StepTimes>, TraceError> add_step_times(
+    const SessionIndex& index, Axis by, const TraceFilter& filter, std::span<BreakdownRow> rows,
+    const ContinueCheck& keep_going = never_cancel);
 
 // Rows are sorted by `value`, descending. The first `hot_share` of the rows (rounded up) is
 // hot, the last `cold_share` (rounded down) is cold. Rows with equal values are in the same

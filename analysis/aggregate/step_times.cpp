@@ -3,18 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <functional>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
-#include "analysis/aggregate/raster.h"
+#include "analysis/aggregate/series_layout.h"
+#include "analysis/aggregate/step_shares.h"
 #include "analysis/common/verdict_counts.h"
 
 namespace tt {
 
 namespace {
 
-// Limit the memory: the cells of one raster, and the values that are sorted at once.
-constexpr std::size_t kMaxCells = std::size_t{1} << 22, kMaxValues = std::size_t{1} << 24;
+// Limits the memory: the times that are kept at once.
+constexpr std::size_t kMaxValues = std::size_t{1} << 23;
 
 // A row of the axis, and the index of its key in the query.
 struct WantedRow {
@@ -34,33 +37,72 @@ std::vector<WantedRow> rows_of(std::span<const std::int64_t> keys,
   return rows;
 }
 
-// The time of each timed step in which a row has one. `query.y` has the axis, `query.x` the steps.
-std::expected<std::vector<std::vector<Ns>>, TraceError> times_of(const SessionIndex& index,
-                                                                 const TimedSteps& timed,
-                                                                 RasterQuery query,
-                                                                 std::span<const WantedRow> rows,
-                                                                 const ContinueCheck& keep_going) {
-  std::vector<std::vector<Ns>> times(rows.size());
-  const std::int64_t first = rows.front().row, end = rows.back().row + 1;
-  query.y.range = {first, end};
-  const std::size_t steps = index.steps().size();
-  const std::size_t width =
-      std::max<std::size_t>(1, kMaxCells / static_cast<std::size_t>(end - first));
-  for (std::size_t from = 0; from < steps; from += width) {
-    const std::size_t to = std::min(from + width, steps);
-    query.x.range = {static_cast<std::int64_t>(from), static_cast<std::int64_t>(to)};
-    query.x.pixels = static_cast<std::uint32_t>(to - from);
-    const auto part = raster(index, query, keep_going);
-    if (!part) return std::unexpected(part.error());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::size_t cells = static_cast<std::size_t>(rows[i].row - first) * part->x.pixels;
-      for (std::size_t step = from; step < to; ++step) {
-        const double ns = part->cells[cells + step - from];
-        if (ns > 0 && timed.is_used(index, step)) times[i].push_back(Ns{std::llround(ns)});
-      }
+// The times of the rows of an axis in each timed step.
+class RowTimes {
+ public:
+  // The arguments outlive the object. The phase of the filter is that of the timed steps.
+  RowTimes(const SessionIndex& index, const TimedSteps& timed, Axis by, const TraceFilter& filter)
+      : index_(index),
+        timed_(timed),
+        matcher_(index, filter),
+        axis_(index, by, matcher_, filter.phase),
+        window_(window_of(index, filter)),
+        shares_(index, filter.phase, StepShares::Times::Yes),
+        layouts_(index.series().size()),
+        cells_(axis_.keys().size()) {}
+
+  std::span<const std::int64_t> keys() const { return axis_.keys(); }
+
+  // Calls step(total) for each timed step with a time; then cells() has those of the rows.
+  Status for_each(const ContinueCheck& keep_going, const std::function<void(double)>& step) {
+    StepWindow window = window_;
+    for (std::uint64_t i = window_.steps.from; i < window_.steps.to; ++i) {
+      if (i % 1024 == 0 && !keep_going()) return std::unexpected(cancelled_error());
+      if (!timed_.is_used(index_, static_cast<std::size_t>(i))) continue;
+      window.steps = {i, i + 1};
+      double total = 0;
+      std::ranges::fill(cells_, 0);
+      shares_.visit(window, [&](const SeriesShare& share) { add(share, total); });
+      if (total > 0) step(total);
     }
+    return {};
   }
-  return times;
+  std::span<const double> cells() const { return cells_; }
+
+ private:
+  void add(const SeriesShare& share, double& total) {
+    auto& layout = layouts_[share.number];
+    if (!layout) {
+      const PlacedAxis rows{&axis_, AxisScale({0, axis_.size()}, UINT32_MAX)};
+      layout = std::make_unique<SeriesLayout>(share.series, PlacedAxis{}, rows, Value::Time,
+                                              matcher_, tally_);
+    }
+    layout->add(share, cells_, total);
+  }
+
+  const SessionIndex& index_;
+  const TimedSteps& timed_;
+  const TraceMatcher matcher_;
+  const AxisRows axis_;
+  const StepWindow window_;
+  StepShares shares_;
+  PartTally tally_;
+  std::vector<std::unique_ptr<SeriesLayout>> layouts_;  // per series
+  std::vector<double> cells_;                           // of one step, per row
+};
+
+void keep(double ns, std::vector<Ns>& times) {
+  if (ns > 0) times.push_back(Ns{std::llround(ns)});
+}
+
+std::optional<StepTimes> summary_of(const TimedSteps& timed, std::vector<Ns> times) {
+  const auto steps = static_cast<std::uint32_t>(times.size());
+  double sum = 0;
+  for (const Ns ns : times) sum += static_cast<double>(ns.v);
+  const auto spread = spread_of(std::move(times));
+  if (!spread) return std::nullopt;
+  return StepTimes{
+      .steps = steps, .spread = *spread, .per_token = timed.per_token(sum, spread->median)};
 }
 
 }  // namespace
@@ -161,34 +203,33 @@ std::string to_text(const TimedSteps& steps) {
   return text + ".";
 }
 
-std::expected<std::vector<std::optional<StepTimes>>, TraceError> step_times(
-    const SessionIndex& index, Axis by, TraceFilter filter, std::span<const std::int64_t> keys,
-    const ContinueCheck& keep_going) {
-  std::vector<std::optional<StepTimes>> out(keys.size());
+std::expected<RowStepTimes, TraceError> step_times(const SessionIndex& index, Axis by,
+                                                   TraceFilter filter,
+                                                   std::span<const std::int64_t> keys,
+                                                   const ContinueCheck& keep_going) {
+  RowStepTimes out{.rows = std::vector<std::optional<StepTimes>>(keys.size()), .total = {}};
   const TimedSteps timed = timed_steps(index, filter);
   filter.phase = timed.phase;
-  const RasterQuery query{.x = {.axis = Axis::Step, .range = Range<std::int64_t>{0, 0}},
-                          .y = {.axis = by, .pixels = UINT32_MAX},
-                          .value = Value::Time,
-                          .filter = std::move(filter)};
-  const auto axis = raster(index, query, keep_going);
-  if (!axis) return std::unexpected(axis.error());
-  const std::vector<WantedRow> rows = rows_of(keys, axis->y.keys);
+  RowTimes of_rows(index, timed, by, filter);
+  const std::vector<WantedRow> rows = rows_of(keys, of_rows.keys());
   const std::size_t at_once =
-      std::max<std::size_t>(1, kMaxValues / std::max<std::size_t>(1, index.steps().size()));
-  for (std::size_t from = 0; from < rows.size(); from += at_once) {
+      std::max<std::size_t>(1, kMaxValues / std::max<std::size_t>(1, timed.used));
+  std::size_t from = 0;
+  do {  // also without rows, for the total
     const auto some = std::span(rows).subspan(from, std::min(at_once, rows.size() - from));
-    auto times = times_of(index, timed, query, some, keep_going);
-    if (!times) return std::unexpected(times.error());
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      const auto steps = static_cast<std::uint32_t>((*times)[i].size());
-      double sum = 0;
-      for (const Ns ns : (*times)[i]) sum += static_cast<double>(ns.v);
-      if (const auto spread = spread_of(std::move((*times)[i])))
-        out[some[i].key] = StepTimes{
-            .steps = steps, .spread = *spread, .per_token = timed.per_token(sum, spread->median)};
-    }
-  }
+    std::vector<std::vector<Ns>> times(some.size());
+    std::vector<Ns> totals;
+    const auto walked = of_rows.for_each(keep_going, [&](double total) {
+      if (from == 0) keep(total, totals);
+      for (std::size_t i = 0; i < some.size(); ++i)
+        keep(of_rows.cells()[static_cast<std::size_t>(some[i].row)], times[i]);
+    });
+    if (!walked) return std::unexpected(walked.error());
+    if (from == 0) out.total = summary_of(timed, std::move(totals));
+    for (std::size_t i = 0; i < some.size(); ++i)
+      out.rows[some[i].key] = summary_of(timed, std::move(times[i]));
+    from += some.size();
+  } while (from < rows.size());
   return out;
 }
 

@@ -57,11 +57,16 @@ struct StepTimes {
   friend bool operator==(const StepTimes&, const StepTimes&) = default;
 };
 
-// For each key of `keys` (AxisRows::keys()), in this order; nullopt: no such step. `by` is not a
-// temporal and not a byte axis. The phase is ranked_phase(). The cost depends on the ops of all
-// steps.
-std::expected<std::vector<std::optional<StepTimes>>, TraceError> step_times(
-    const SessionIndex& index, Axis by, TraceFilter filter, std::span<const std::int64_t> keys,
-    const ContinueCheck& keep_going = never_cancel);
+struct RowStepTimes {
+  std::vector<std::optional<StepTimes>> rows;  // in the order of the keys; nullopt: no such step
+  std::optional<StepTimes> total;              // of everything that passes the filter
+};
+
+// For each key of `keys` (AxisRows::keys()). `by` is not a temporal and not a byte axis. The phase
+// is ranked_phase(). The cost depends on the ops of all steps.
+std::expected<RowStepTimes, TraceError> step_times(const SessionIndex& index, Axis by,
+                                                   TraceFilter filter,
+                                                   std::span<const std::int64_t> keys,
+                                                   const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

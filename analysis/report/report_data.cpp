@@ -1,9 +1,12 @@
 // Gathers the data of a report.
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "analysis/report/report.h"
 
@@ -11,26 +14,29 @@ namespace tt {
 
 namespace {
 
-// Validates on a thread of its own: this takes as long as all other figures together.
-class Validating {
+// A part of the data that is computed on a thread of its own, beside the other parts.
+template <class Result>
+class Beside {
  public:
-  explicit Validating(const std::filesystem::path& file)
-      : validation_(
-            std::async([this, file] { return validate(file, [this] { return !stopped_; }); })) {}
-  ~Validating() { stopped_ = true; }  // and the future waits for the thread
-  Validating(const Validating&) = delete;
-  Validating& operator=(const Validating&) = delete;
+  // `compute` gets the check whether it shall go on.
+  explicit Beside(std::function<std::expected<Result, TraceError>(const ContinueCheck&)> compute)
+      : result_(std::async(std::launch::async, [this, compute = std::move(compute)] {
+          return compute([this] { return !stopped_; });
+        })) {}
+  ~Beside() { stopped_ = true; }  // and the future waits for the thread
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
 
-  std::expected<Validation, TraceError> result(const ContinueCheck& keep_going) {
+  std::expected<Result, TraceError> result(const ContinueCheck& keep_going) {
     do {
       if (!keep_going()) return std::unexpected(cancelled_error());
-    } while (validation_.wait_for(std::chrono::milliseconds(10)) == std::future_status::timeout);
-    return validation_.get();
+    } while (result_.wait_for(std::chrono::milliseconds(10)) == std::future_status::timeout);
+    return result_.get();
   }
 
  private:
   std::atomic<bool> stopped_ = false;
-  std::future<std::expected<Validation, TraceError>> validation_;
+  std::future<std::expected<Result, TraceError>> result_;
 };
 
 // What the best policies would save, at the capacities of data.lru.
@@ -49,18 +55,34 @@ std::expected<void, TraceError> gather_policies(const ReadSequence& sequence, Re
 }
 
 // Of the phase that the report shows last: generation, if the session generated.
-std::expected<void, TraceError> gather_experts(const SessionReader& reader, ReportData& data,
-                                               const ContinueCheck& keep_going) {
-  if (data.info.n_experts == 0 || data.phases.empty()) return {};
-  const auto sums = data.phases.back().sums;
+std::expected<std::vector<RouterUse>, TraceError> gather_experts(const std::filesystem::path& file,
+                                                                 const SessionIndex& index,
+                                                                 std::span<const PhasePart> phases,
+                                                                 const ContinueCheck& keep_going) {
+  if (index.info().n_experts == 0 || phases.empty()) return std::vector<RouterUse>{};
+  const auto sums = phases.back().sums;
   const std::optional<Phase> phase = sums == &BreakdownRow::generate
                                          ? std::optional(Phase::Generate)
                                      : sums == &BreakdownRow::prompt ? std::optional(Phase::Prompt)
                                                                      : std::nullopt;
-  auto use = expert_use(reader, phase, keep_going);
-  if (!use) return std::unexpected(use.error());
-  data.experts = *std::move(use);
-  return {};
+  const auto reader = SessionReader::open(file);  // of this thread
+  if (!reader) return std::unexpected(reader.error());
+  return expert_use(*reader, phase, keep_going);
+}
+
+struct PhaseFigures {
+  std::vector<PhasePart> phases;
+  std::vector<RouterUse> experts;
+};
+
+std::expected<PhaseFigures, TraceError> gather_phases(const std::filesystem::path& file,
+                                                      const SessionIndex& index,
+                                                      const ContinueCheck& keep_going) {
+  auto phases = phase_parts(index, keep_going);
+  if (!phases) return std::unexpected(phases.error());
+  auto experts = gather_experts(file, index, *phases, keep_going);
+  if (!experts) return std::unexpected(experts.error());
+  return PhaseFigures{*std::move(phases), *std::move(experts)};
 }
 
 }  // namespace
@@ -111,19 +133,21 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
                                                          const SessionReader& reader,
                                                          const ContinueCheck& keep_going,
                                                          const ProgressCallback& progress) {
-  Validating validating(file);
+  // Each of them takes about as long as what is computed here meanwhile.
+  Beside<Validation> validating([&](const ContinueCheck& check) { return validate(file, check); });
+  Beside<PhaseFigures> dividing(
+      [&](const ContinueCheck& check) { return gather_phases(file, index, check); });
   ReadSequence reads;
   auto figures = gather_session_figures(index, reader, keep_going, progress, &reads);
   if (!figures) return std::unexpected(figures.error());
   ReportData data{*std::move(figures), {}, {}, {}, {}, {}};
-  auto phases = phase_parts(index, keep_going);
-  if (!phases) return std::unexpected(phases.error());
-  data.phases = *std::move(phases);
-  if (const auto found = gather_experts(reader, data, keep_going); !found)
-    return std::unexpected(found.error());
   if (const auto found = gather_policies(reads, data, keep_going); !found)
     return std::unexpected(found.error());
   progress("validating");
+  auto phases = dividing.result(keep_going);
+  if (!phases) return std::unexpected(phases.error());
+  data.phases = std::move(phases->phases);
+  data.experts = std::move(phases->experts);
   auto validation = validating.result(keep_going);
   if (!validation) return std::unexpected(validation.error());
   data.validation = *std::move(validation);
