@@ -62,6 +62,16 @@ std::uint64_t left_by_limits() {
   return left;
 }
 
+// What this process needs beside the model: threads, requests, the recorder. Without it, the code
+// of the library that does not check its allocations could meet the limit in this process.
+constexpr std::uint64_t kRoomOfProcess = 64U << 20;
+
+// The memory that a child may use.
+std::uint64_t room_for_model() {
+  const std::uint64_t left = left_by_limits();
+  return std::min(ram_bytes() / 4 * 3, left - std::min(left, kRoomOfProcess));
+}
+
 // ---------------------------------------------------------------- options as a message
 
 std::string pack_options(const ModelOptions& model, const ContextOptions& context) {
@@ -237,6 +247,11 @@ static constexpr const char* kCrashAdvice =
     "The file does not fit this version of llama.cpp, or is damaged: compare its checksum with "
     "that "
     "of the source, or convert it again.";
+// Code of the library that does not check its allocations crashes, too, if memory is limited.
+static constexpr const char* kLimitAdvice =
+    "It needs more memory than the limits of this process leave (raise them: ulimit -d, ulimit "
+    "-v), "
+    "or the file is damaged.";
 
 std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model) {
   constexpr std::uint64_t kBytesPerMs = 10'000;
@@ -249,9 +264,10 @@ std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model
 
 std::string metadata_error(Sandbox& sandbox, const std::filesystem::path& model,
                            const KeepGoing& keep_going) {
+  if (room_for_model() == 0) return "";  // said by the check of the model
   const JobLimits limits{.time = std::chrono::minutes(2),
                          .cpu_time = std::chrono::seconds(30),
-                         .memory_bytes = std::min(ram_bytes() / 4 * 3, left_by_limits()),
+                         .memory_bytes = room_for_model(),
                          .stack_bytes = 8U << 20,
                          .counts = false};
   auto job = sandbox.start("check_metadata", limits, keep_going);
@@ -273,13 +289,23 @@ std::string metadata_error(Sandbox& sandbox, const std::filesystem::path& model,
 
 ModelCheck::ModelCheck(Sandbox& sandbox, const ModelOptions& model, const ContextOptions& context,
                        std::chrono::milliseconds timeout, std::stop_token stop)
-    : path_(model.path.string()), timeout_(timeout), stop_(std::move(stop)) {
+    : path_(model.path.string()),
+      timeout_(timeout),
+      stop_(std::move(stop)),
+      is_limited_(left_by_limits() < ram_bytes()) {
+  if (room_for_model() == 0) {
+    error_ = std::format(
+        "{}: the memory limits of this process leave less than {} MiB for a model: raise them "
+        "(ulimit -d, ulimit -v).",
+        path_, kRoomOfProcess >> 20);
+    return;
+  }
   // Reading from a slow disk takes time, but little CPU time.
   constexpr std::chrono::seconds kCpuTime{15};
   const auto per_byte = timeout - std::chrono::minutes(2);
   const JobLimits limits{.time = timeout,
                          .cpu_time = kCpuTime + std::max(per_byte, std::chrono::milliseconds(0)),
-                         .memory_bytes = std::min(ram_bytes() / 4 * 3, left_by_limits()),
+                         .memory_bytes = room_for_model(),
                          .stack_bytes = 8U << 20,
                          .counts = false};
   const KeepGoing keep_going = [this] { return !stop_.stop_requested(); };
@@ -309,9 +335,9 @@ std::expected<void, std::string> ModelCheck::wait_for(char expected_reply,
     error_ = reply->substr(1);
     is_refused_ = reply->starts_with(kUnusable);
   } else if (!reply->starts_with(expected_reply)) {
-    is_refused_ = true;
+    is_refused_ = !is_limited_;
     error_ = std::format("{}: llama.cpp crashed while loading or evaluating it ({}). {}", path_,
-                         reply->empty() ? "" : reply->substr(1), kCrashAdvice);
+                         reply->empty() ? "" : reply->substr(1), crash_advice());
   }
   if (!error_) return {};
   for (const std::string& line : std::exchange(log_, {}))
@@ -363,10 +389,12 @@ std::string ModelCheck::reason(const JobError& error) {
       break;
   }
   // A slow disk or a busy machine needs time, too.
-  is_refused_ = error.kind != JobError::Kind::Time;
+  is_refused_ = error.kind != JobError::Kind::Time && !is_limited_;
   const std::string cause = first_error();
   return std::format("{}: loading and evaluating it in llama.cpp {}{}. {}", path_, error.reason,
-                     cause.empty() ? "" : std::format(" ({})", cause), kCrashAdvice);
+                     cause.empty() ? "" : std::format(" ({})", cause), crash_advice());
 }
+
+const char* ModelCheck::crash_advice() const { return is_limited_ ? kLimitAdvice : kCrashAdvice; }
 
 }  // namespace tt

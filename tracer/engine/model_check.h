@@ -36,9 +36,10 @@ std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model
 //   (repack_samples.h).
 // - Chat templates are rendered elsewhere (Engine::load()).
 // The child may allocate three quarters of the RAM, but no more than a memory limit of this process
-// leaves. It is killed when it exceeds a limit or when `stop` is requested. Errors say why the
-// model cannot be used and what to do; then the messages of llama.cpp in the child go to the log of
-// this process (log_library_line()). One thread.
+// (RLIMIT_DATA, RLIMIT_AS) leaves, less 64 MiB for everything else that this process does. It is
+// killed when it exceeds a limit or when `stop` is requested. Errors say why the model cannot be
+// used and what to do; then the messages of llama.cpp in the child go to the log of this process
+// (log_library_line()). One thread.
 class ModelCheck {
  public:
   // Starts the child. `sandbox` must outlive this object.
@@ -59,10 +60,12 @@ class ModelCheck {
   std::expected<std::string, JobError> receive(std::chrono::milliseconds time);
   std::string reason(const JobError& error);
   std::string first_error() const;  // of llama.cpp in the child; empty: none
+  const char* crash_advice() const;
 
   const std::string path_;
   const std::chrono::milliseconds timeout_;
   const std::stop_token stop_;
+  const bool is_limited_;  // this process has a memory limit
   std::optional<SandboxJob> job_;
   std::optional<std::string> error_;
   bool is_refused_ = false;

@@ -5,6 +5,12 @@
 
 namespace tt::frontend {
 
+WorkerPool::WorkerPool(std::size_t max_threads, std::size_t max_per_peer,
+                       std::function<void()> begin)
+    : max_threads_(max_threads), max_per_peer_(max_per_peer), begin_(std::move(begin)) {
+  threads_.emplace_back([this] { work(); });
+}
+
 void WorkerPool::run(std::string peer, Task task) {
   {
     const std::scoped_lock lock(mutex_);
@@ -20,7 +26,7 @@ void WorkerPool::run(std::string peer, Task task) {
       try {
         threads_.emplace_back([this] { work(); });
       } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): handled below
-        // No thread can be created: an existing one will run the task.
+        // No thread can be created: one of those that exist will run the task.
       }
     }
   }

@@ -22,9 +22,9 @@ class WorkerPool {
  public:
   using Task = std::move_only_function<void()>;
 
-  // `begin` is called on each thread when it starts.
-  WorkerPool(std::size_t max_threads, std::size_t max_per_peer, std::function<void()> begin)
-      : max_threads_(max_threads), max_per_peer_(max_per_peer), begin_(std::move(begin)) {}
+  // `begin` is called on each thread when it starts. Throws std::system_error if the first thread
+  // cannot be created: without one, tasks would wait for ever.
+  WorkerPool(std::size_t max_threads, std::size_t max_per_peer, std::function<void()> begin);
   ~WorkerPool() { join(); }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;

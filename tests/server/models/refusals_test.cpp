@@ -446,5 +446,51 @@ TEST(Refusals, ModelThatDoesNotFitIntoTheMemoryLimitIsRefused) {
   EXPECT_EQ(server.get("/api/v1/health")["model_state"], "loaded");
 }
 
+// The private memory of a process, in KiB, as RLIMIT_DATA counts it.
+std::uint64_t data_kib(pid_t pid) {
+  std::ifstream status(std::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmData:")) return std::stoull(line.substr(7));
+  return 0;
+}
+
+// Whatever a limit leaves to a load, the server answers, and says what to do.
+TEST(Refusals, NoMemoryLimitEndsTheServerOrItsAnswers) {
+  const TempFolder folder;
+  copy_model(folder.path(), "small", "small", 24);
+  const std::vector<std::string> more = {"--no-model", "--models-dir", folder.path().string(), "-c",
+                                         "8192",       "-t",           "1"};
+  std::uint64_t idle = 0;
+  {
+    const TempFolder data;
+    RunningServer server(data.path(), more);
+    ASSERT_EQ(server.get("/api/v1/health")["status"], "ok");
+    idle = data_kib(server.program.pid());
+  }
+  std::size_t refused = 0, loaded = 0;
+  for (const std::uint64_t mib : {8, 30, 60, 68, 80, 100, 120, 140, 170, 200, 250, 1000}) {
+    SCOPED_TRACE(std::format("{} MiB more than the idle server has", mib));
+    const TempFolder data;
+    RunningServer server(data.path(), more, {}, std::format("ulimit -d {}", idle + mib * 1024));
+    const std::string error = server.load("small");
+    EXPECT_EQ(server.get("/api/v1/health")["status"], "ok");
+    if (error.empty()) {
+      ++loaded;
+      const auto answer = http_client(server.url)
+                              .Post("/api/v1/generate",
+                                    json{{"tokens", {1}}, {"max_tokens", 2}}.dump(),
+                                    "application/json");
+      ASSERT_TRUE(answer) << server.program.stderr_text();
+      EXPECT_EQ(answer->status, 200) << answer->body;
+    } else {
+      ++refused;
+      EXPECT_TRUE(error.contains("ulimit") || error.contains("needs less memory")) << error;
+      EXPECT_FALSE(error.contains("checksum")) << error;
+    }
+  }
+  EXPECT_GE(refused, 3U);
+  EXPECT_GE(loaded, 1U);
+}
+
 }  // namespace
 }  // namespace tt::test
