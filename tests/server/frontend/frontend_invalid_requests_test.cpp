@@ -161,7 +161,9 @@ TEST(FrontendInvalidRequests, AcceptsValidChunks) {
 }
 
 TEST(FrontendInvalidRequests, RejectsUnknownExpectation) {
-  TestFrontend server;
+  HttpFrontendOptions options;
+  options.body_timeout = 300ms;  // the body is not sent
+  TestFrontend server(options);
   RawClient client(server.port);
   const auto response = client.exchange(
       "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: 200-maybe\r\n\r\n");
