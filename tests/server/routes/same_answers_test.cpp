@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <expected>
 #include <format>
+#include <map>
 #include <memory>
 #include <ranges>
 #include <set>
@@ -585,16 +586,18 @@ TEST_P(SameAnswers, AfterExportAndImport) {
     const CommandResult done = run_command(kTestPaths.tt + (" " + arguments));
     ASSERT_EQ(done.status, 0) << done.output;
   };
+  std::vector<std::string> verbs = analyze_verbs();
+  verbs.insert(verbs.end(), std::begin(kVerbs), std::end(kVerbs));
+  std::map<std::string, CommandResult> answers;  // before, by verb
+  for (const std::string& verb : verbs) answers.emplace(verb, ask(verb, file));
   for (const char* way : {"ndjson", "folder"}) {
     SCOPED_TRACE(way);
     const std::string out = (folder / way).string(), again = out + ".ttrace";
     tt(std::format("export {} --format {} -o {} -q", file, way, out));
     tt(std::format("import {} -o {}", out, again));
-    std::vector<std::string> verbs = analyze_verbs();
-    verbs.insert(verbs.end(), std::begin(kVerbs), std::end(kVerbs));
-    for (const std::string& verb : verbs) {
+    for (const auto& [verb, before] : answers) {
       SCOPED_TRACE(verb);
-      const CommandResult before = ask(verb, file), after = ask(verb, again);
+      const CommandResult after = ask(verb, again);
       EXPECT_EQ(after.status, before.status) << after.output;
       EXPECT_EQ(without_identity(after.output, again), without_identity(before.output, file));
       EXPECT_FALSE(shows_no_number(after.output)) << after.output;
