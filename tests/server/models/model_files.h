@@ -1,4 +1,4 @@
-// Small models of any shape for the server's tests: generated once per process, then copied.
+// Small models of any shape for the server's tests: written once per process, then copied.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/models/kept_model.h"
 #include "tests/support/temp_folder.h"
-#include "tracer/modelgen/model_writer.h"
 
 namespace tt::test {
 
@@ -24,9 +24,9 @@ inline const std::vector<std::filesystem::path>& model_files(const std::string& 
   spec.shape = shape;
   spec.splits = splits;
   spec.dims.layers = layers;
-  auto report = modelgen::write_model(spec, folder.path() / (key + ".gguf"));
-  if (!report) ADD_FAILURE() << report.error().message;
-  return generated.emplace(key, report ? report->files : std::vector<std::filesystem::path>(1))
+  const auto files = write_kept_model(spec, folder.path() / (key + ".gguf"));
+  if (!files) ADD_FAILURE() << files.error().message;
+  return generated.emplace(key, files.value_or(std::vector<std::filesystem::path>(1)))
       .first->second;
 }
 

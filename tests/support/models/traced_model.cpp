@@ -4,26 +4,22 @@
 #include <map>
 #include <string>
 
+#include "tests/support/models/kept_model.h"
 #include "tracer/engine/backends.h"
-#include "tracer/modelgen/model_writer.h"
 
 namespace tt::test {
 
 std::filesystem::path generated_model(const modelgen::ModelSpec& spec) {
   static TempFolder folder;
   static std::map<std::string, std::filesystem::path> written;
-  std::string key = spec.shape + "-" + spec.quant + "-" + std::to_string(spec.seed) + "-" +
-                    std::to_string(spec.splits) + (spec.tied ? "-tied" : "");
-  for (const auto& size :
-       {spec.dims.layers, spec.dims.embd, spec.dims.heads, spec.dims.kv_heads, spec.dims.ff})
-    key += "-" + std::to_string(size.value_or(0));
+  const std::string key = kept_name(spec);
   if (const auto known = written.find(key); known != written.end()) return known->second;
-  auto report = modelgen::write_model(spec, folder.path() / (key + ".gguf"));
-  if (!report) {
-    ADD_FAILURE() << report.error().message;
+  const auto files = write_kept_model(spec, folder.path() / (key + ".gguf"));
+  if (!files) {
+    ADD_FAILURE() << files.error().message;
     return {};
   }
-  return written.emplace(key, report->files.front()).first->second;
+  return written.emplace(key, files->front()).first->second;
 }
 
 std::filesystem::path two_layer_model(const std::string& shape) {

@@ -13,13 +13,13 @@
 #include <thread>
 
 #include "tests/support/child_process.h"
+#include "tests/support/models/kept_model.h"
 #include "tests/support/models/traced_model.h"
 #include "tests/support/slow_disk.h"
 #include "tests/support/wait.h"
 #include "tracer/engine/host_facts.h"
 #include "tracer/memory/limits/memory_group.h"
 #include "tracer/memory/limits/memory_limit.h"
-#include "tracer/modelgen/model_writer.h"
 
 namespace tt::test {
 namespace {
@@ -40,14 +40,14 @@ class DiskModels {
   ~DiskModels() { fs::remove_all(folder_); }
   fs::path write(const modelgen::ModelSpec& spec, const std::string& name) {
     fs::create_directories(folder_);
-    const auto report = modelgen::write_model(spec, folder_ / (name + ".gguf"));
-    if (!report) throw std::runtime_error(report.error().message);
-    for (const fs::path& file : report->files) {
+    const auto files = write_kept_model(spec, folder_ / (name + ".gguf"));
+    if (!files) throw std::runtime_error(files.error().message);
+    for (const fs::path& file : *files) {
       const int fd = ::open(file.c_str(), O_RDONLY);
       ::fsync(fd);
       ::close(fd);
     }
-    return report->files.front();
+    return files->front();
   }
 
  private:
