@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <format>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -98,6 +99,31 @@ std::expected<Database, TraceError> connect_with_fallback(const fs::path& path) 
                         "its -wal file into a writable folder."});
   }
   return db;
+}
+
+// A snapshot of all tables. Within another one: a part of it.
+class ReadTransaction {
+ public:
+  explicit ReadTransaction(const Database& db)
+      : db_(db), began_(sqlite3_get_autocommit(db.get()) != 0 && db.run("BEGIN").has_value()) {}
+  ~ReadTransaction() { end(); }
+  ReadTransaction(const ReadTransaction&) = delete;
+  ReadTransaction& operator=(const ReadTransaction&) = delete;
+  void end() {
+    if (std::exchange(began_, false)) (void)db_.run("COMMIT");
+  }
+
+ private:
+  const Database& db_;
+  bool began_;
+};
+
+std::size_t bytes_of(const Step& step) {
+  std::size_t bytes =
+      sizeof step + std::span(step.op_ends).size_bytes() + std::span(step.stats).size_bytes();
+  for (const SlotValues& slot : step.slots)
+    bytes += sizeof slot + std::span(slot.ints).size_bytes() + std::span(slot.floats).size_bytes();
+  return bytes;
 }
 
 // Of a schema that was checked.
@@ -274,11 +300,8 @@ const fs::path& SessionReader::path() const { return impl_->path; }
 void SessionReader::hold(std::shared_ptr<const void> lease) { impl_->lease = std::move(lease); }
 
 std::expected<SessionInfo, TraceError> SessionReader::info() const {
-  // One snapshot for all three tables.
-  if (auto begun = impl_->db.run("BEGIN"); !begun) return std::unexpected(begun.error());
-  auto info = read_info(impl_->db);
-  (void)impl_->db.run("ROLLBACK");
-  return info;
+  const ReadTransaction transaction(impl_->db);
+  return read_info(impl_->db);
 }
 
 std::expected<LossCounters, TraceError> SessionReader::losses() const {
@@ -416,13 +439,37 @@ std::expected<std::vector<Token>, TraceError> SessionReader::tokens(std::uint32_
   return tokens;
 }
 
+// Read in batches: for a query outside of a transaction, SQLite locks the file and looks for a
+// journal, which takes longer than to read a small step. No lock is held while `row` runs, which
+// may wait for a slow client.
 Status SessionReader::for_each_step(StepId first, std::uint32_t count,
                                     const std::function<bool(const Step&)>& row) const {
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const auto next = step(StepId{first.v + i});
-    if (!next && next.error().kind == TraceError::Kind::NotFound) return {};
-    if (!next) return std::unexpected(next.error());
-    if (!row(*next)) return {};
+  constexpr std::size_t kMaxBatch = 256, kBatchBytes = 1u << 20;
+  std::vector<Step> batch;
+  std::size_t wanted = 1;  // grows: `row` may stop at an early step
+  for (std::uint32_t done = 0; done < count;) {
+    ReadTransaction transaction(impl_->db);
+    batch.clear();
+    std::optional<TraceError> error;
+    for (std::size_t bytes = 0;
+         batch.size() < wanted && batch.size() < count - done && bytes < kBatchBytes;) {
+      auto next = step(StepId{first.v + done + static_cast<std::uint32_t>(batch.size())});
+      if (!next) {
+        error = std::move(next.error());
+        break;
+      }
+      bytes += bytes_of(*next);
+      batch.push_back(*std::move(next));
+    }
+    transaction.end();
+    for (const Step& each : batch)
+      if (!row(each)) return {};
+    done += static_cast<std::uint32_t>(batch.size());
+    wanted = std::min(2 * wanted, kMaxBatch);
+    // The first step that a batch lacks may have been added since.
+    const bool at_end = error && error->kind == TraceError::Kind::NotFound;
+    if (error && !(at_end && !batch.empty()))
+      return at_end ? Status() : std::unexpected(*std::move(error));
   }
   return {};
 }
