@@ -104,7 +104,11 @@ TestResponse TestServer::patch(const std::string& path, const json& body) {
 }
 
 httplib::Client TestServer::client() const {
-  return http_client("http://127.0.0.1:" + std::to_string(port));
+  httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(port));
+  // To compress and decompress an answer takes as long as to compute it; tests of it set the
+  // header.
+  client.set_default_headers({{"Accept-Encoding", "identity"}});
+  return client;
 }
 
 bool TestServer::wait_until_loaded() {
