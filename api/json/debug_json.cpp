@@ -73,13 +73,18 @@ std::expected<DebugCommand, Problem> parse_debug_command(std::string_view body) 
   const auto json = parse_json_body(
       body, R"(The body must be a JSON object, for example {"until": "op", "count": 3}.)");
   if (!json) return std::unexpected(json.error());
-  const bool has_count = json->contains("count");
-  if (json->size() != (has_count ? 2U : 1U) || (has_count && !json->contains("until"))) {
+  // A field that goes with another one.
+  const std::string_view with = json->contains("until") ? "count" : "keep";
+  const bool has_both = json->contains(with);
+  if (json->size() != (has_both ? 2U : 1U) ||
+      (has_both && !json->contains("until") && !json->contains("change"))) {
     return wrong(
-        R"(Set exactly one of "until" (with "count"), "stop", "break", "delete" and "change".)");
+        R"(Set exactly one of "until" (with "count"), "stop", "break", "delete", "change" (with )"
+        R"("keep") and "release".)");
   }
-  const auto& name =
-      json->begin().key() == "count" ? std::next(json->begin()).key() : json->begin().key();
+  const bool has_count = has_both && with == "count";
+  const auto& name = has_both && json->begin().key() == with ? std::next(json->begin()).key()
+                                                             : json->begin().key();
   const Json& value = json->at(name);
   const auto text = value.is_string() ? value.get<std::string>() : std::string();
   if (name == "until") {
@@ -102,20 +107,41 @@ std::expected<DebugCommand, Problem> parse_debug_command(std::string_view body) 
     if (!number) return wrong("\"delete\" must be the number of a breakpoint.");
     return DeleteBreakpoint{*number};
   }
-  if (name != "break" && name != "change")
-    return wrong(unknown_name("field", shortened(name),
-                              {"until", "count", "stop", "break", "delete", "change"}));
+  if (name == "release") {
+    const auto number = count_of(value);
+    if (!number) return wrong("\"release\" must be the number of a kept change.");
+    return ReleaseChange{*number};
+  }
+  if (name != "break" && name != "change") {
+    return wrong(
+        unknown_name("field", shortened(name),
+                     {"until", "count", "stop", "break", "delete", "change", "keep", "release"}));
+  }
   if (text.empty()) return wrong(std::format("\"{}\" must be a text.", name));
   if (name == "break") return AddBreakpoint{text};
-  return ChangeOutput{text};
+  if (has_both && !json->at("keep").is_boolean()) return wrong("\"keep\" must be true or false.");
+  return ChangeOutput{.text = text, .keep = has_both && json->at("keep").get<bool>()};
 }
 
 Json to_json(const DebugState& state) {
-  Json breakpoints = Json::array(), changes = Json::array(), watched = Json::array();
+  Json breakpoints = Json::array(), changes = Json::array(), kept = Json::array(),
+       watched = Json::array();
   for (const NumberedBreakpoint& of : state.breakpoints)
     breakpoints.push_back({{"number", of.number}, {"text", of.text}, {"hits", of.hits}});
-  for (const MadeChange& of : state.changes)
-    changes.push_back({{"place", to_json(of.place)}, {"text", of.text}, {"elements", of.elements}});
+  for (const MadeChange& of : state.changes) {
+    changes.push_back({{"place", to_json(of.place)},
+                       {"text", of.text},
+                       {"elements", of.elements},
+                       {"last_step", of.last_step.v},
+                       {"kept", of.kept == 0 ? Json() : Json(of.kept)}});
+  }
+  for (const KeptChange& of : state.kept) {
+    kept.push_back({{"number", of.number},
+                    {"place", to_json(of.place)},
+                    {"text", of.text},
+                    {"steps", of.steps},
+                    {"problem", text_or_null(of.problem)}});
+  }
   for (const WatchedOutput& of : state.watched.rows) {
     watched.push_back({{"breakpoint", of.breakpoint},
                        {"place", to_json(of.place)},
@@ -125,6 +151,7 @@ Json to_json(const DebugState& state) {
           {"time_left_ms", state.time_left ? Json(state.time_left->count()) : Json()},
           {"breakpoints", std::move(breakpoints)},
           {"changes", std::move(changes)},
+          {"kept", std::move(kept)},
           {"watched", std::move(watched)},
           {"watched_from", state.watched.first}};
 }

@@ -29,9 +29,13 @@ struct DeleteBreakpoint {
 };
 struct ChangeOutput {
   std::string text;
+  bool keep = false;  // in all later steps
+};
+struct ReleaseChange {
+  std::uint32_t number = 0;
 };
 using DebugCommand =
-    std::variant<ResumeRun, StopRun, AddBreakpoint, DeleteBreakpoint, ChangeOutput>;
+    std::variant<ResumeRun, StopRun, AddBreakpoint, DeleteBreakpoint, ChangeOutput, ReleaseChange>;
 
 std::expected<DebugCommand, Problem> parse_debug_command(std::string_view body);
 
@@ -40,6 +44,7 @@ struct DebugState {
   std::optional<std::chrono::milliseconds> time_left;
   std::vector<NumberedBreakpoint> breakpoints;
   std::vector<MadeChange> changes;
+  std::vector<KeptChange> kept;
   WatchedPage watched;
 };
 Json to_json(const DebugState& state);

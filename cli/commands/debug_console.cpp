@@ -75,6 +75,10 @@ std::span<const DebugConsole::Command> DebugConsole::commands() {
       Command{"set", "[head N|expert N|[INDICES]] NUMBER", "set it to a number",
               &DebugConsole::set},
       Command{"kill", "", "end the run", &DebugConsole::kill},
+      Command{"keep", "zero|scale|set ...",
+              "change the output, and that of the same op in all later steps: keep zero head 3",
+              &DebugConsole::keep},
+      Command{"release", "N", "end a kept change; info changes lists them", &DebugConsole::release},
       Command{"help", "", "list the commands", &DebugConsole::help},
       Command{"quit", "", "end the run and the program", nullptr},
   };
@@ -273,8 +277,13 @@ DebugConsole::Done DebugConsole::remove(std::string_view text) {
 DebugConsole::Done DebugConsole::info(std::string_view what) {
   if (what == "changes") {
     if (debugger_ == nullptr) return no_run();
-    for (const MadeChange& made : debugger_->changes())
-      print_line("{}: {} ({})", to_text(made.place), made.text, counted(made.elements, "element"));
+    for (const MadeChange& made : debugger_->changes()) print_line("{}", to_text(made));
+    for (const KeptChange& kept : debugger_->kept()) {
+      print_line(
+          "kept {}: {} from {} on, made in {}{}", kept.number, kept.text, to_text(kept.place),
+          counted(kept.steps, "step"),
+          kept.problem.empty() ? "" : std::format(". Not in the last one: {}", kept.problem));
+    }
     return {};
   }
   if (!std::string_view("breakpoints").starts_with(what))
@@ -326,13 +335,22 @@ DebugConsole::Done DebugConsole::where(std::string_view) {
   return {};
 }
 
-DebugConsole::Done DebugConsole::change(const std::string& text) {
+DebugConsole::Done DebugConsole::release(std::string_view text) {
+  if (debugger_ == nullptr) return no_run();
+  const auto number = parse_number<std::uint32_t>(text);
+  if (number && debugger_->release(*number)) return {};
+  return std::unexpected(
+      std::format("There is no kept change \"{}\". info changes lists them.", text));
+}
+
+DebugConsole::Done DebugConsole::change(const std::string& text, bool keep) {
   if (debugger_ == nullptr) return no_run();
   const auto change = Change::parse(std::string(trimmed(text)));
   if (!change) return std::unexpected(change.error());
-  const auto made = debugger_->change(*change);
+  const auto made = debugger_->change(*change, keep);
   if (!made) return std::unexpected(made.error());
-  print_line("{} of {} changed", counted(made->elements, "element"), made->place.name);
+  print_line("{} of {} changed{}", counted(made->elements, "element"), made->place.name,
+             keep ? std::format(", kept as {}", made->kept) : "");
   return {};
 }
 

@@ -58,7 +58,9 @@ class DebugConsole {
   Done go_on(std::string_view none);
   Done print(std::string_view what);
   Done where(std::string_view none);
-  Done change(const std::string& text);
+  Done change(const std::string& text, bool keep = false);
+  Done keep(std::string_view text) { return change(std::string(text), true); }
+  Done release(std::string_view number);
   Done zero(std::string_view which) { return change(std::format("zero {}", which)); }
   Done scale(std::string_view which) { return change(std::format("scale {}", which)); }
   Done set(std::string_view which) { return change(std::format("set {}", which)); }

@@ -35,6 +35,7 @@ DebugState state_of(const Debugger& debugger, std::uint64_t watched_from) {
           .time_left = debugger.time_left(),
           .breakpoints = debugger.breakpoints(),
           .changes = debugger.changes(),
+          .kept = debugger.kept(),
           .watched = debugger.watched(watched_from, kMaxWatchedRows)};
 }
 
@@ -64,8 +65,12 @@ std::optional<Problem> execute(Debugger& debugger, const DebugCommand& command) 
                    const auto parsed = Change::parse(change.text);
                    if (!parsed) return bad(parsed.error());
                    if (!debugger.stop()) return not_stopped();
-                   const auto made = debugger.change(*parsed);
+                   const auto made = debugger.change(*parsed, change.keep);
                    return made ? std::nullopt : bad(made.error());
+                 },
+                 [&](const ReleaseChange& released) -> std::optional<Problem> {
+                   if (debugger.release(released.number)) return {};
+                   return bad(std::format("There is no kept change {}.", released.number));
                  }},
       command);
 }
@@ -87,9 +92,9 @@ void respond_values(const Request& request, const Debugger& debugger, Response& 
   // Another client may have let it go on meanwhile: these would be values of another op.
   const auto after = debugger.stop();
   if (!after || after->number != wanted->value_or(stop->number))
-    return respond(response, Problem{ErrorCode::NotStopped,
-                                     std::format("The request is no longer at stop {}.",
-                                                 wanted->value_or(stop->number))});
+    return respond(
+        response, Problem{ErrorCode::NotStopped, std::format("The request is no longer at stop {}.",
+                                                             wanted->value_or(stop->number))});
   if (!read) return respond(response, Problem{ErrorCode::BadRequest, read.error()});
   if (*limit && **limit < read->values.size()) read->values.resize(**limit);
   respond(response, to_json(*read));

@@ -80,6 +80,21 @@ TEST_F(DebugCommand, RecordsChangesAndMarksTheSession) {
   EXPECT_EQ(run_tt(folder_, "parse s.ttrace --validate").code, 0);
 }
 
+TEST_F(DebugCommand, KeepsAChangeForAllTokensUntilItIsReleased) {
+  const Result result = debug(
+      "break ^l_out layer 0\nrun Once upon a time\nkeep scale 2\nc\ninfo changes\nrelease 1\n"
+      "info changes\nd 1\nc\n",
+      "-o s.ttrace");
+  ASSERT_EQ(result.code, 0) << result.err << result.out;
+  EXPECT_TRUE(has(result, " of l_out-0 changed, kept as 1")) << result.out;
+  EXPECT_TRUE(has(result, "kept 1: scale 2 from step 0, op ")) << result.out;
+  EXPECT_TRUE(has(result, " on, made in 2 steps")) << result.out;
+  const json facts = run_json(folder_, "show s.ttrace")["facts"];
+  EXPECT_TRUE(facts["altered.0"].get<std::string>().starts_with("step 0, op ")) << facts;
+  EXPECT_TRUE(facts["altered.1"].get<std::string>().starts_with("step 1, op ")) << facts;
+  EXPECT_FALSE(facts.contains("altered.2"));
+}
+
 TEST_F(DebugCommand, AScriptEndsAtItsFirstError) {
   const std::pair<const char*, const char*> cases[] = {
       {"frobnicate\n", "line 1: Unknown command"},
@@ -88,6 +103,8 @@ TEST_F(DebugCommand, AScriptEndsAtItsFirstError) {
       {"start a\nprint nosuch\n", "cannot be read here"},
       {"start a\nstep\nprint[99999]\n", "Index 99999 is not in a dimension"},
       {"delete 1\n", "There is no breakpoint"},
+      {"start a\nrelease 1\n", "There is no kept change"},
+      {"start a\nstep\nkeep head 3\n", "is not a change"},
   };
   for (const auto& [commands, error] : cases) {
     const Result result = debug(commands);

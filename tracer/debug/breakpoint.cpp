@@ -52,10 +52,22 @@ std::unexpected<std::string> wrong(std::string text) { return std::unexpected(st
 
 }  // namespace
 
-std::string to_text(const OpPlace& place) {
-  return std::format("step {}, op {}{}: {} {}", place.step.v, place.op.v,
+namespace {
+
+std::string op_text(const OpPlace& place) {
+  return std::format("op {}{}: {} {}", place.op.v,
                      place.layer == kNoLayer ? "" : std::format(", layer {}", place.layer.v),
                      place.operation, place.name);
+}
+
+}  // namespace
+
+std::string to_text(const OpPlace& place) {
+  return std::format("step {}, {}", place.step.v, op_text(place));
+}
+
+std::string to_text(const OpPlace& place, StepId last_step) {
+  return std::format("steps {} to {}, {}", place.step.v, last_step.v, op_text(place));
 }
 
 std::expected<Breakpoint::Condition, std::string> Breakpoint::parse_condition(

@@ -28,6 +28,8 @@ namespace tt {
 
 // "step 0, op 57, layer 3: MUL_MAT Qcur-3".
 std::string to_text(const OpPlace& place);
+// The same op up to another step: "steps 1 to 7, op 57, layer 3: MUL_MAT Qcur-3".
+std::string to_text(const OpPlace& place, StepId last_step);
 
 class Breakpoint {
  public:

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracer/debug/breakpoint.h"
 #include "tracer/debug/tensor_values.h"
 #include "tracer/debug/words.h"
 #include "tracer/format/names/names.h"
@@ -142,6 +143,13 @@ std::expected<std::uint64_t, std::string> Change::apply(ggml_tensor& output,
   }
   if (changed == 0) return std::unexpected("This step routes no token to that expert.");
   return changed;
+}
+
+std::string to_text(const MadeChange& made) {
+  const bool once = made.last_step == made.place.step;
+  return std::format("{}: {} ({} element{}{})",
+                     once ? to_text(made.place) : to_text(made.place, made.last_step), made.text,
+                     made.elements, made.elements == 1 ? "" : "s", once ? "" : " each");
 }
 
 }  // namespace tt

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "tracer/debug/selection.h"
+#include "tracer/request/debug_state.h"
 
 struct ggml_tensor;
 
@@ -39,5 +40,9 @@ class Change {
   bool scales_ = false;  // else sets
   float number_ = 0;
 };
+
+// "step 0, op 57, layer 3: MUL_MAT Qcur-3: zero head 2 (128 elements)", and of a kept change "steps
+// 1 to 7, op 57, ...: zero head 2 (16 elements each)".
+std::string to_text(const MadeChange& made);
 
 }  // namespace tt

@@ -56,6 +56,10 @@ std::vector<StoppedTensor> tensors_at(const ggml_tensor& node, bool before) {
   return tensors;
 }
 
+std::string too_many_changes() {
+  return std::format("{} changes were made, which is the maximum.", Debugger::kMaxChanges);
+}
+
 std::unexpected<std::string> not_stopped() {
   return std::unexpected(std::string("The run is not stopped."));
 }
@@ -160,19 +164,44 @@ std::expected<TensorValues, std::string> Debugger::read(std::string_view tensor,
   return read_values(found == 0 ? *stopped_at_ : *stopped_at_->src[found - 1], selection);
 }
 
-std::expected<MadeChange, std::string> Debugger::change(const Change& change) {
+std::expected<MadeChange, std::string> Debugger::change(const Change& change, bool keep) {
   const std::lock_guard lock(mutex_);
   if (!stop_) return not_stopped();
   renew();
   if (output_ == nullptr) {
     return std::unexpected("Only the output of an op that has run can be changed. Step once.");
   }
-  if (changes_.size() == kMaxChanges)
-    return std::unexpected(std::format("{} changes were made, which is the maximum.", kMaxChanges));
+  if (changes_.size() == kMaxChanges) return std::unexpected(too_many_changes());
   const auto elements = change.apply(*output_, n_heads_);
   if (!elements) return std::unexpected(elements.error());
-  changes_.push_back({.place = stop_->place, .text = change.text(), .elements = *elements});
+  changes_.push_back({.place = stop_->place,
+                      .text = change.text(),
+                      .elements = *elements,
+                      .last_step = stop_->place.step,
+                      .kept = keep ? next_kept_ : 0});
+  if (keep) {
+    kept_.push_back({.state = {.number = next_kept_++,
+                               .place = stop_->place,
+                               .text = change.text(),
+                               .steps = 1,
+                               .problem = {}},
+                     .change = change,
+                     .op = key_,
+                     .record = changes_.size() - 1});
+  }
   return changes_.back();
+}
+
+std::vector<KeptChange> Debugger::kept() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<KeptChange> all;
+  for (const Kept& kept : kept_) all.push_back(kept.state);
+  return all;
+}
+
+bool Debugger::release(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  return std::erase_if(kept_, [&](const Kept& kept) { return kept.state.number == number; }) > 0;
 }
 
 std::vector<MadeChange> Debugger::changes() const {
@@ -204,6 +233,7 @@ void Debugger::begin_step(const Step& step) {
   place_.step = step.id;
   place_.first_token = step.first_token;
   place_.n_tokens = step.n_tokens;
+  counts_.clear();
 }
 
 void Debugger::before_op(OpId op, const ggml_tensor& node) {
@@ -211,6 +241,7 @@ void Debugger::before_op(OpId op, const ggml_tensor& node) {
   place_.layer = layer_of_node(node);
   place_.operation = ggml_op_desc(&node);
   place_.name = node.name;
+  key_ = key_of(node);
   if (is_cancelled()) return;
   std::unique_lock lock(mutex_);
   auto numbers = hits(node, /*before=*/true);
@@ -219,14 +250,48 @@ void Debugger::before_op(OpId op, const ggml_tensor& node) {
 }
 
 void Debugger::after_op(OpId, ggml_tensor& node) {
-  if (is_cancelled()) return;
   std::unique_lock lock(mutex_);
+  make_kept(node);
+  if (is_cancelled()) return;
   auto numbers = hits(node, /*before=*/false);
   const bool reached = reaches_goal();
   if (abandoned_ || (numbers.empty() && !reached)) return;
   output_ = &node;
   hold(lock, node, /*before=*/false, std::move(numbers));
   output_ = nullptr;
+}
+
+Debugger::OpKey Debugger::key_of(const ggml_tensor& node) {
+  const std::string_view name = node.name;
+  OpKey key{.operation = place_.operation,
+            .name = name.starts_with("node_") ? std::string() : std::string(name),
+            .layer = place_.layer};
+  key.nth = counts_[key]++;
+  return key;
+}
+
+void Debugger::make_kept(ggml_tensor& node) {
+  for (Kept& kept : kept_) {
+    if (kept.op != key_ || kept.state.place.step == place_.step) continue;
+    // A change that could not be recorded must not be made.
+    const auto elements = changes_.size() == kMaxChanges ? std::unexpected(too_many_changes())
+                                                         : kept.change.apply(node, n_heads_);
+    kept.state.problem = elements ? std::string() : elements.error();
+    if (!elements) continue;
+    ++kept.state.steps;
+    MadeChange& last = changes_[kept.record];
+    if (last.place.op == place_.op && last.elements == *elements &&
+        last.last_step.v + 1 == place_.step.v && last.place.n_tokens == place_.n_tokens) {
+      last.last_step = place_.step;
+      continue;
+    }
+    kept.record = changes_.size();
+    changes_.push_back({.place = place_,
+                        .text = kept.state.text,
+                        .elements = *elements,
+                        .last_step = place_.step,
+                        .kept = kept.state.number});
+  }
 }
 
 // The numbers of the breakpoints that stop here. Reports what is watched.

@@ -16,6 +16,7 @@
 #include <deque>
 #include <expected>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -61,8 +62,12 @@ class Debugger final : public OpObserver {
   // source. Renews the time limit. The error text is a sentence.
   std::expected<TensorValues, std::string> read(std::string_view tensor,
                                                 const Selection& selection) const;
-  std::expected<MadeChange, std::string> change(const Change& change);
+  // `keep`: also at the same op of each later step, until release(). A step in which the change
+  // does not fit, such as a row that only a prompt has, stays as it is.
+  std::expected<MadeChange, std::string> change(const Change& change, bool keep = false);
   std::vector<MadeChange> changes() const;
+  std::vector<KeptChange> kept() const;
+  bool release(std::uint32_t number);  // false: there is none
   // What was watched, from number `from` on, at most `limit` rows.
   WatchedPage watched(std::uint64_t from, std::size_t limit) const;
 
@@ -79,6 +84,19 @@ class Debugger final : public OpObserver {
     Breakpoint breakpoint;
     std::uint64_t hits = 0;
   };
+  // Which op of every step. Nodes without a name are called node_N: N depends on the graph.
+  struct OpKey {
+    std::string operation, name;  // no name: empty
+    LayerId layer;
+    std::uint32_t nth = 0;  // of the ops of a step with equal texts and layer
+    friend auto operator<=>(const OpKey&, const OpKey&) = default;
+  };
+  struct Kept {
+    KeptChange state;
+    Change change;
+    OpKey op;
+    std::size_t record = 0;  // its last one in changes_
+  };
   Debugger(const DebugOptions& options, std::uint32_t n_heads, std::function<void()> on_change);
 
   bool is_cancelled() const {
@@ -86,6 +104,8 @@ class Debugger final : public OpObserver {
   }
   std::vector<std::uint32_t> hits(const ggml_tensor& node, bool before);
   bool reaches_goal();
+  OpKey key_of(const ggml_tensor& node);
+  void make_kept(ggml_tensor& node);
   void hold(std::unique_lock<std::mutex>& lock, const ggml_tensor& node, bool before,
             std::vector<std::uint32_t> breakpoints);
   void renew() const;
@@ -111,10 +131,14 @@ class Debugger final : public OpObserver {
   std::deque<WatchedOutput> watched_;
   std::uint64_t watched_dropped_ = 0;  // number of the first one in watched_
   std::vector<MadeChange> changes_;
+  std::vector<Kept> kept_;
+  std::uint32_t next_kept_ = 1;
 
   // Inference thread.
   const std::atomic<bool>* cancelled_ = nullptr;
   OpPlace place_;
+  OpKey key_;                              // of the op at place_
+  std::map<OpKey, std::uint32_t> counts_;  // ops of the step so far, by keys with nth 0
   std::vector<std::byte> scratch_;
 };
 

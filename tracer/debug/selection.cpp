@@ -28,6 +28,8 @@ std::expected<std::array<IndexRange, 4>, std::string> Selection::in(
     const std::array<std::uint64_t, 4>& ne) const {
   std::size_t dimensions = ne.size();
   while (dimensions > 1 && ne[dimensions - 1] == 1) --dimensions;
+  // A step of one token has a dimension less than one of several: the indices may be those of both.
+  dimensions = std::max(dimensions, std::min(ranges.size(), ne.size()));
   if (ranges.size() > dimensions) {
     return std::unexpected(std::format("There are {} indices, but the tensor has {} dimensions.",
                                        ranges.size(), dimensions));

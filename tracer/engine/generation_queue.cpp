@@ -30,12 +30,8 @@ void require_room(std::size_t threads) {
 }
 
 void add_changes(SessionInfo& info, const std::vector<MadeChange>& changes) {
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    const MadeChange& made = changes[i];
-    info.facts.emplace_back(
-        std::format("altered.{}", i),
-        std::format("{}: {} ({} elements)", to_text(made.place), made.text, made.elements));
-  }
+  for (std::size_t i = 0; i < changes.size(); ++i)
+    info.facts.emplace_back(std::format("altered.{}", i), to_text(changes[i]));
 }
 
 }  // namespace

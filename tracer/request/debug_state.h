@@ -73,11 +73,23 @@ struct NumberedBreakpoint {
   std::uint64_t hits = 0;
 };
 
-// A change that was made (tracer/debug/change.h), as the session records it.
+// A change that was made (tracer/debug/change.h), as the session records it. One that is kept has a
+// record for each run of steps in which it changed as many elements at the same op.
 struct MadeChange {
-  OpPlace place;
+  OpPlace place;  // in the first step
   std::string text;
-  std::uint64_t elements = 0;
+  std::uint64_t elements = 0;  // in each step
+  StepId last_step;
+  std::uint32_t kept = 0;  // number of the kept change; 0: made once
+};
+
+// A change that is made again in each later step, at the same op.
+struct KeptChange {
+  std::uint32_t number = 0;  // of the run, from 1
+  OpPlace place;             // where it was made first
+  std::string text;
+  std::uint64_t steps = 0;  // in which it was made
+  std::string problem;      // why it was not made in the last step; empty: it was
 };
 
 }  // namespace tt

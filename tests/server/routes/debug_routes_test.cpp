@@ -111,6 +111,31 @@ TEST_F(DebugRoutes, AStoppedRequestIsReadChangedAndGoesOn) {
   EXPECT_EQ(server_.get(debug_path(plain)).status, 404);
 }
 
+TEST_F(DebugRoutes, AChangeIsKeptForAllTokensUntilItIsReleased) {
+  const std::string id = server_.generate(request({{"breakpoints", {"^l_out layer 1"}}}));
+  next_stop(id, 0);
+  const json first = server_.post(debug_path(id), R"({"change": "scale -2", "keep": true})").body;
+  EXPECT_EQ(first["changes"][0]["kept"], 1);
+  EXPECT_EQ(first["kept"][0]["text"], "scale -2");
+  const std::uint64_t number = first["stop"]["number"];
+  ASSERT_EQ(server_.post(debug_path(id), R"({"until": "breakpoint"})").status, 200);
+  next_stop(id, static_cast<int>(number));
+  const json second = server_.get(debug_path(id)).body;
+  EXPECT_EQ(second["kept"][0]["steps"], 2);
+  EXPECT_EQ(second["kept"][0]["problem"], nullptr);
+  EXPECT_EQ(second["changes"].size(), 2U) << "the prompt has more elements";
+  EXPECT_EQ(server_.post(debug_path(id), R"({"release": 1})").body["kept"], json::array());
+  EXPECT_EQ(server_.post(debug_path(id), R"({"release": 1})").status, 400);
+  EXPECT_EQ(server_.post(debug_path(id), R"({"change": "scale 2", "keep": 1})").status, 400);
+  EXPECT_EQ(server_.post(debug_path(id), R"({"keep": true})").status, 400);
+  ASSERT_EQ(server_.post(debug_path(id), R"({"delete": 1})").status, 200);
+  ASSERT_EQ(server_.post(debug_path(id), R"({"until": "breakpoint"})").status, 200);
+  EXPECT_EQ(server_.wait_for_end(id)["state"], "done");
+  const auto info = server_.sessions.open(id)->info();
+  EXPECT_FALSE(info->fact("altered.1").empty());
+  EXPECT_TRUE(info->fact("altered.2").empty());
+}
+
 TEST_F(DebugRoutes, StopsEndByCancellationAndByTheirLimit) {
   const std::string cancelled = server_.generate(request({{"stop_at_first_op", true}}));
   EXPECT_TRUE(next_stop(cancelled, 0)["before"]);

@@ -138,7 +138,11 @@ TEST(Selection, IndexesAsNumpyDoes) {
   EXPECT_EQ(in("*,5,10-"), "10-63 5-5 0-4 0-0 ");
   EXPECT_EQ(in("0,0,0-99"), "0-63 0-0 0-0 0-0 ");
   EXPECT_TRUE(in("5").contains("Index 5 is not in a dimension of 5"));
-  EXPECT_TRUE(in("0,0,0,0").contains("has 3 dimensions"));
+  EXPECT_EQ(in("0,2,1-3"), "1-3 2-2 0-0 0-0 ");
+  EXPECT_EQ(in("0,0,0,0"), "0-0 0-0 0-0 0-0 ") << "of the outer dimension there is one";
+  EXPECT_EQ(in("*,2,1,3"), "3-3 1-1 2-2 0-0 ");
+  EXPECT_TRUE(in("1,0,0,0").contains("Index 1 is not in a dimension of 1"));
+  EXPECT_TRUE(in("0,0,0,0,0").contains("has 4 dimensions"));
   for (const char* text : {"", "a", "1,", ",1", "-1", "1:2", "3-1", "1 2"})
     EXPECT_TRUE(in(text).contains("not a list of indices")) << text << in(text);
 }

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <format>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,6 +146,148 @@ TEST(Change, LaterRequestsDoNotReuseAlteredTokens) {
   EXPECT_TRUE(wait_until([&] { return has_ended(model.queue().status(status->id)->state); }));
   EXPECT_EQ(model.queue().status(status->id)->reused_tokens, 0U);
   EXPECT_EQ(model.queue().status(status->id)->text, expected.result.text);
+}
+
+// ---------------------------------------------------------------- kept changes
+
+struct AlteredRun {
+  std::vector<std::int32_t> tokens;
+  std::vector<StepValues> values;
+  std::vector<MadeChange> changes;
+  std::vector<std::string> facts;
+};
+
+struct KeptCase {
+  const char *name, *shape, *at, *change;
+};
+enum class How : std::uint8_t { NotAtAll, ByHand, Kept };
+
+// Stops at `at` in each step, or if the change is kept, only in the first one. `release_at`: the
+// kept change ends at the stop of this step.
+AlteredRun altered_run(DebuggedModel& model, const KeptCase& of, How how,
+                       std::optional<std::uint32_t> release_at = {}) {
+  GenerationRequest request = greedy_tokens(5, 8);
+  request.capture = {"l_out", "^ffn_moe_down", "^result_output"};
+  const auto debugger = model.begin(std::move(request), {.breakpoints = {of.at}});
+  const bool stops_once = how == How::Kept && !release_at;
+  AlteredRun run;
+  for (auto stop = model.resume(*debugger, Until::Breakpoint); stop;
+       stop = model.resume(*debugger, Until::Breakpoint)) {
+    const std::uint32_t step = stop->place.step.v;
+    if (how == How::Kept && step == 0) {
+      const auto made = debugger->change(*Change::parse(of.change), /*keep=*/true);
+      EXPECT_TRUE(made.has_value()) << made.error();
+      EXPECT_EQ(debugger->kept().size(), 1U);
+    }
+    // A step may route no token to an expert.
+    if (how == How::ByHand && step < release_at.value_or(UINT32_MAX))
+      (void)debugger->change(*Change::parse(of.change));
+    if (how == How::Kept && release_at && step + 1 == *release_at) {
+      EXPECT_EQ(debugger->kept().at(0).text, of.change);
+      EXPECT_TRUE(debugger->release(1));
+      EXPECT_FALSE(debugger->release(1));
+      EXPECT_TRUE(debugger->kept().empty());
+    }
+    if (how == How::NotAtAll || stops_once) debugger->remove(1);
+  }
+  const SessionReader session = model.session();
+  for (const Token& token : session.tokens(0, UINT32_MAX).value()) run.tokens.push_back(token.id);
+  EXPECT_TRUE(session
+                  .for_each_values(StepId{0}, UINT32_MAX,
+                                   [&](const StepValues& values) {
+                                     run.values.push_back(values);
+                                     return true;
+                                   })
+                  .has_value());
+  run.changes = debugger->changes();
+  const SessionInfo info = session.info().value();
+  for (std::size_t i = 0; !info.fact(std::format("altered.{}", i)).empty(); ++i)
+    run.facts.emplace_back(info.fact(std::format("altered.{}", i)));
+  return run;
+}
+
+// Of each step in which it was made: op and number of elements.
+std::map<std::uint32_t, std::pair<std::uint32_t, std::uint64_t>> steps_of(const AlteredRun& run) {
+  std::map<std::uint32_t, std::pair<std::uint32_t, std::uint64_t>> steps;
+  for (const MadeChange& made : run.changes) {
+    for (std::uint32_t step = made.place.step.v; step <= made.last_step.v; ++step)
+      EXPECT_TRUE(steps.emplace(step, std::pair(made.place.op.v, made.elements)).second) << step;
+  }
+  return steps;
+}
+
+class KeptChanges : public ::testing::TestWithParam<KeptCase> {
+ protected:
+  static ContextOptions context() {
+    ContextOptions options = TracedModel::small_context();
+    options.flash_attention = FlashAttention::On;
+    return options;
+  }
+};
+
+// The run of a kept change is that in which the change is made by hand in each step.
+TEST_P(KeptChanges, EqualTheChangeMadeInEachStep) {
+  const KeptCase& of = GetParam();
+  DebuggedModel model(generated_model({.shape = of.shape, .dims = {.layers = 3}}), context());
+  const AlteredRun plain = altered_run(model, of, How::NotAtAll);
+  const AlteredRun by_hand = altered_run(model, of, How::ByHand);
+  const AlteredRun kept = altered_run(model, of, How::Kept);
+  EXPECT_EQ(kept.tokens, by_hand.tokens);
+  ASSERT_EQ(kept.values.size(), 8U);
+  EXPECT_TRUE(kept.values == by_hand.values);
+  EXPECT_FALSE(kept.values == plain.values);
+  EXPECT_TRUE(plain.facts.empty());
+  // Each step in which it was made is recorded, with its elements.
+  EXPECT_EQ(steps_of(kept), steps_of(by_hand));
+  EXPECT_GT(steps_of(kept).size(), 1U);
+  EXPECT_LE(kept.changes.size(), by_hand.changes.size());
+  ASSERT_EQ(kept.facts.size(), kept.changes.size());
+  for (std::size_t i = 0; i < kept.facts.size(); ++i) {
+    const MadeChange& made = kept.changes[i];
+    const bool once = made.last_step == made.place.step;
+    EXPECT_TRUE(kept.facts[i].starts_with(
+        once ? std::format("step {}, op {}", made.place.step.v, made.place.op.v)
+             : std::format("steps {} to {}, op {}", made.place.step.v, made.last_step.v,
+                           made.place.op.v)))
+        << kept.facts[i];
+    EXPECT_EQ(made.kept, 1U);
+  }
+}
+
+TEST_P(KeptChanges, CanBeEnded) {
+  const KeptCase& of = GetParam();
+  DebuggedModel model(generated_model({.shape = of.shape, .dims = {.layers = 3}}), context());
+  const AlteredRun by_hand = altered_run(model, of, How::ByHand, 3);
+  const AlteredRun kept = altered_run(model, of, How::Kept, 3);
+  EXPECT_EQ(kept.tokens, by_hand.tokens);
+  EXPECT_TRUE(kept.values == by_hand.values);
+  EXPECT_EQ(steps_of(kept), steps_of(by_hand));
+  EXPECT_FALSE(steps_of(kept).contains(3));
+}
+
+// An output without a name, one of two norms of a layer with the same name, and rows of an expert.
+INSTANTIATE_TEST_SUITE_P(
+    Ops, KeptChanges,
+    ::testing::Values(KeptCase{"head", "small", "op FLASH_ATTN_EXT layer 1", "zero head 2"},
+                      KeptCase{"scale", "small", "^l_out layer 0", "scale -1.5"},
+                      KeptCase{"element", "small", "^ffn_out layer 1", "set [0, 3] 2.5"},
+                      KeptCase{"expert", "moe", "^ffn_moe_down layer 1", "zero expert 1"}),
+    [](const auto& of) { return std::string(of.param.name); });
+
+// What only a prompt has is not made in the steps of one token, and the change says why.
+TEST(KeptChange, SaysWhyItDoesNotFit) {
+  DebuggedModel model(generated_model({.shape = "small", .dims = {.layers = 3}}));
+  const auto debugger = model.begin(greedy_tokens(5, 4), {.breakpoints = {"^l_out layer 0"}});
+  ASSERT_TRUE(model.resume(*debugger, Until::Breakpoint).has_value());
+  ASSERT_TRUE(debugger->change(*Change::parse("zero [4, *]"), true).has_value());
+  ASSERT_TRUE(model.resume(*debugger, Until::Breakpoint).has_value());
+  const std::vector<KeptChange> kept = debugger->kept();
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept[0].steps, 1U);
+  EXPECT_FALSE(kept[0].problem.empty());
+  EXPECT_EQ(debugger->changes().size(), 1U);
+  debugger->remove(1);
+  EXPECT_FALSE(model.resume(*debugger, Until::Breakpoint).has_value());
 }
 
 }  // namespace

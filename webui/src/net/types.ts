@@ -210,7 +210,23 @@ export const debugState = object<DebugState>({
   stop: nullable(debugStop),
   time_left_ms: nullable(num),
   breakpoints: list(object({ number: num, text: str, hits: num })),
-  changes: list(object({ place: debugPlace, text: str, elements: num })),
+  changes: list(
+    object<DebugState['changes'][number]>({
+      place: debugPlace,
+      text: str,
+      elements: num,
+      last_step: num,
+    }),
+  ),
+  kept: list(
+    object<DebugState['kept'][number]>({
+      number: num,
+      place: debugPlace,
+      text: str,
+      steps: num,
+      problem: nullable(str),
+    }),
+  ),
 });
 export const debugValues = object<DebugValues>({
   shape: list(num),

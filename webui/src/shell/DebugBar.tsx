@@ -21,15 +21,18 @@ interface Props {
   readonly stop: DebugStop;
 }
 
-const STEPS: readonly { until: Until; text: string; key: string; hint: string }[] = [
-  { until: 'op', text: 'Step op', key: 'F10', hint: 'Go on to the next op' },
-  { until: 'layer', text: 'Layer', key: 'F9', hint: 'Go on to the first op of another layer' },
-  { until: 'step', text: 'Token', key: 'Shift+F9', hint: 'Go on to the first op of the next step' },
-];
+// `many`: what the button says and does if it goes on by several.
+const STEPS: readonly { until: Until; text: string; many: string; key: string; hint: string }[] = [
+  { until: 'op', text: 'Step op', many: 'ops', key: 'F10', hint: 'Go on to the next op' },
+  { until: 'layer', text: 'Layer', many: 'layers', key: 'F9', hint: 'Go on to the first op of another layer' },
+  { until: 'step', text: 'Token', many: 'tokens', key: 'Shift+F9', hint: 'Go on to the first op of the next step' },
+]; // prettier-ignore
+const MAX_STEPS = 1_000_000;
 
 function Bar({ store, session, stop }: Props) {
   const { debug } = store;
   const isRunning = debug.isRunning.value;
+  const by = debug.stepsBy.value;
   return (
     <section class="debug-bar" aria-label="Debugger" data-running={isRunning}>
       <div class="debug-buttons">
@@ -46,20 +49,41 @@ function Bar({ store, session, stop }: Props) {
         >
           {isRunning ? 'Pause' : 'Continue'}
         </button>
-        {STEPS.map(({ until, text, key, hint }) => (
+        {STEPS.map(({ until, text, many, key, hint }) => (
           <button
             key={until}
             type="button"
             class="small"
             disabled={isRunning}
-            title={`${hint} (${key})`}
+            title={`${by === 1 ? hint : `Go on by ${by} ${many}`} (${key})`}
             onClick={() => {
               debug.goOn(until);
             }}
           >
-            {text}
+            {by === 1 ? text : `${by} ${many}`}
           </button>
         ))}
+        <label class="debug-steps">
+          by
+          <input
+            type="number"
+            aria-label="Ops, layers or tokens of a step"
+            title="How many ops, layers or tokens a step goes on by. Enter: so many ops"
+            min={1}
+            max={MAX_STEPS}
+            value={by}
+            onInput={({ currentTarget: { valueAsNumber: wanted } }) => {
+              if (Number.isInteger(wanted) && wanted >= 1 && wanted <= MAX_STEPS)
+                debug.stepsBy.value = wanted;
+            }}
+            onBlur={(event) => {
+              event.currentTarget.value = String(by); // not what cannot be used
+            }}
+            onKeyDown={(event) => {
+              if (event.key === 'Enter') debug.goOn('op');
+            }}
+          />
+        </label>
         <button
           type="button"
           class="small"

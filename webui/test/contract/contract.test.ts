@@ -277,6 +277,10 @@ describe('further responses', () => {
     await debug({ delete: 1 }, [400]);
     await debug({ change: 'scale 1' }, [200]);
     await debug({ change: 'zero head 99' }, [400]);
+    await debug({ change: 'scale 1', keep: true }, [200]);
+    await debug({ release: 1 }, [200]);
+    await debug({ release: 1 }, [400]);
+    await debug({ delete: 1, keep: true }, [400]);
     await debug({ until: 'op', count: 0 }, [400]);
     await debug({ count: 1 }, [400]);
     await debug({}, [400]);

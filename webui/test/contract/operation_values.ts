@@ -64,7 +64,8 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     stats_pattern: ['', 'attn.*'],
   },
   // A command has one field; the others have a separate test.
-  debug: { until: [], count: [], break: [], delete: [], change: [] },
+  debug: { until: [], count: [], break: [], delete: [], change: [], keep: [], release: [] },
+  comparedValuesPicture: { step: [], op: [], tensor: [] }, // nothing was captured
   // The number of the stop is not known here.
   debugValues: { tensor: ['output'], indices: ['', '0', '*'], stop: [] },
   // The layer has one router; the session has only these phases.

@@ -79,7 +79,7 @@ describe('the debugger', () => {
     await expect.poll(() => otherBar.innerText()).toContain(name);
     await expect.poll(() => otherBar.getByRole('button', { name: 'Continue' }).isEnabled()).toBe(true);
 
-    // 20 ops, each where REST says the run is. The page may ask for values of a stop that has just ended.
+    // 20 ops, each where REST says the run is; and 20 at once, by keyboard. The page may ask for values of a stop that has just ended.
     fixture.expectStatus(409);
     let stop = first;
     for (let i = 1; i <= 20; i += 1) {
@@ -89,6 +89,23 @@ describe('the debugger', () => {
     }
     await expect.poll(() => otherBar.innerText()).toContain(`op ${stop.place.op},`);
     await other.close();
+    const by = bar().getByRole('spinbutton', { name: 'Ops, layers or tokens of a step' });
+    await by.focus();
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.type('20');
+    await page.keyboard.press('Enter');
+    const enter = await stopped(stop.number);
+    expect(enter.place.op).toBe(first.place.op + 40);
+    expect(await by.evaluate((field) => field === document.activeElement)).toBe(true);
+    await by.fill('0'); // not a number of ops
+    await button('20 ops').focus();
+    expect(await by.inputValue()).toBe('20');
+    await by.fill('3');
+    await page.keyboard.press('F10');
+    stop = await stopped(enter.number);
+    expect(stop.place.op).toBe(first.place.op + 43);
+    await by.fill('1');
+    await button('Step op').waitFor();
 
     // The values of the output, and of a source.
     for (const { label, unreadable, shape } of stop.tensors) {
@@ -161,6 +178,7 @@ describe('the debugger', () => {
     await page.keyboard.press('b');
     await expect.poll(() => breakpoints().locator('li').count()).toBe(0);
     await add('^l_out-1$ step 1-');
+    fixture.expectStatus(409); // values of a stop that has just ended
     await run('the old sea', 4);
     const first = await stopped();
     expect(first.place).toMatchObject({ step: 1, tensor_name: 'l_out-1', layer_id: 1 });
@@ -210,6 +228,42 @@ describe('the debugger', () => {
     expect(stops).toEqual(names);
     await button('Cancel').click();
     await expect.poll(() => bar().count()).toBe(0);
+  }); // prettier-ignore
+
+  it('keeps a change for all tokens until it is ended, and the session has each step', async () => {
+    await add('^l_out-0$');
+    await run('the old sea', 4);
+    await stopped();
+    await panel().getByRole('combobox', { name: 'Change' }).selectOption('scale');
+    await panel().getByRole('textbox', { name: 'Factor' }).fill('-2');
+    await panel().getByRole('checkbox', { name: 'Keep for all tokens' }).check();
+    await panel().getByRole('button', { name: 'Change the output' }).click();
+    const kept = panel().getByRole('list', { name: 'Kept changes' });
+    await kept.getByText('made in 1 step', { exact: false }).waitFor();
+    fixture.expectStatus(409);
+    const elements = async (): Promise<readonly number[]> => {
+      const { changes } = await state();
+      return changes.map((one) => one.elements);
+    };
+    for (const last of [1, 2]) {
+      await button('Continue').click();
+      await stopped(last);
+      await kept.getByText(`made in ${last + 1} steps`, { exact: false }).waitFor();
+    }
+    const [prompt, token] = await elements();
+    expect(prompt).toBeGreaterThan(token ?? 0);
+    const changes = panel().getByRole('list', { name: 'Changes so far' });
+    await changes.getByText('steps 1 to 2, op', { exact: false }).waitFor();
+    expect(await fixture.axeViolations()).toEqual([]);
+    await kept.getByRole('button', { name: 'End' }).press('Enter');
+    await expect.poll(() => kept.count()).toBe(0);
+    await panel().getByRole('button', { name: 'Remove ^l_out-0$' }).click();
+    await button('Continue').click();
+    await fixture.waitDone();
+    const { facts } = await fixture.get<Session>('');
+    expect(facts?.['altered.0']).toMatch(new RegExp(`^step 0, .*: scale -2 \\(${prompt} elements\\)$`));
+    expect(facts?.['altered.1']).toMatch(new RegExp(`^steps 1 to 2, .*: scale -2 \\(${token} elements each\\)$`));
+    expect(facts?.['altered.2']).toBeUndefined();
   }); // prettier-ignore
 
   it('a right click on a node of the graph sets a breakpoint and removes it', async () => {

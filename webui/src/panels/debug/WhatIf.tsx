@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { plural } from '../../format';
 import type { DebugStop } from '../../net/types';
 import type { Store } from '../../state/store';
+import { Check } from '../../ui/Check';
 
 const VERBS = ['zero', 'scale', 'set'] as const;
 type Verb = (typeof VERBS)[number];
@@ -28,13 +29,14 @@ export function WhatIf({ store, stop }: { store: Store; stop: DebugStop }) {
   const which = useSignal<Which>('all');
   const part = useSignal('0');
   const number = useSignal('0.5');
+  const keep = useSignal(false);
   const problem = useSignal<{ readonly stop: number; readonly text: string } | null>(null);
   const isRunning = debug.isRunning.value;
   const changes = debug.state.value?.changes ?? [];
   const error = problem.value?.stop === stop.number ? problem.value.text : null;
   const change = async (): Promise<void> => {
     const text = changeText(verb.value, which.value, part.value, number.value);
-    const failed = await debug.change(text);
+    const failed = await debug.change(text, keep.value);
     problem.value = failed === null ? null : { stop: stop.number, text: failed };
   };
   return (
@@ -110,24 +112,65 @@ export function WhatIf({ store, stop }: { store: Store; stop: DebugStop }) {
           <button type="submit" class="small" disabled={isRunning}>
             Change the output
           </button>
+          <Check
+            text="Keep for all tokens"
+            hint="Make the change also in all later steps of this run, at the same op. The session records each"
+            on={keep.value}
+            set={(on) => {
+              keep.value = on;
+            }}
+          />
         </form>
       )}
       <p class="problem" role="alert">
         {error}
       </p>
+      <Kept store={store} />
       {changes.length > 0 && (
         <ol class="debug-changes" aria-label="Changes so far">
-          {changes.map(({ place, text, elements }, i) => (
+          {changes.map(({ place, text, elements, last_step: last }, i) => (
             <li key={i}>
               <b class="mono">{text}</b>{' '}
               <span class="dim">
-                <span class="mono">{place.tensor_name}</span>, step {place.step}, op {place.op} (
-                {plural(elements, 'element')})
+                <span class="mono">{place.tensor_name}</span>,{' '}
+                {last === place.step ? `step ${last}` : `steps ${place.step} to ${last}`}, op{' '}
+                {place.op} ({plural(elements, 'element')}
+                {last !== place.step && ' each'})
               </span>
             </li>
           ))}
         </ol>
       )}
     </section>
+  );
+}
+
+// The changes that are made again in each later step. They can be ended while the run goes on, too.
+function Kept({ store }: { store: Store }) {
+  const { debug } = store;
+  const kept = debug.state.value?.kept ?? [];
+  if (kept.length === 0) return null;
+  return (
+    <ul class="debug-kept" aria-label="Kept changes">
+      {kept.map(({ number, place, text, steps, problem }) => (
+        <li key={number}>
+          <b class="mono">{text}</b>{' '}
+          <span class="dim">
+            kept for <span class="mono">{place.tensor_name}</span>, made in {plural(steps, 'step')}
+            {problem !== null && `. Not in the last one: ${problem}`}
+          </span>{' '}
+          <button
+            type="button"
+            class="small"
+            title="The later steps stay as they are"
+            onClick={() => {
+              void debug.release(number);
+            }}
+          >
+            End
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -36,7 +36,9 @@ export function valueTable(
   values: readonly (number | string)[],
 ): ValueTable {
   const dimensions = dimensionsOf(shape).length;
-  const parts = indices.split(',').map((part) => part.trim());
+  // Those of outer dimensions of 1 may be given, too.
+  const given = indices.split(',').map((part) => part.trim());
+  const parts = given.slice(Math.max(0, given.length - dimensions));
   // Innermost first. Dimensions that are left out are taken whole.
   const starts = Array.from({ length: dimensions }, (_, i) => {
     const from = Number.parseInt(parts[dimensions - 1 - i] ?? '', 10);

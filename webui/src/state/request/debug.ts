@@ -62,6 +62,7 @@ export class Debug {
   readonly stop: ReadonlySignal<DebugStop | null>;
   readonly isRunning: ReadonlySignal<boolean>; // it goes on
   readonly problem: ReadonlySignal<string | null>; // of a breakpoint
+  readonly stepsBy = signal(1); // ops, layers or tokens at a time
   // Changes with each mark.
   readonly marks: ReadonlySignal<readonly [readonly Breakpoint[], string | null]>;
   private readonly stored = signal<Stored>(loadStored(null));
@@ -194,7 +195,9 @@ export class Debug {
     if (breakpoints) this.rejection.value = detail;
   }
 
-  goOn(until: Until, count = 1): void {
+  // By so many ops, layers or tokens, if it does not go on to a breakpoint.
+  goOn(until: Until): void {
+    const count = until === 'breakpoint' ? 1 : this.stepsBy.peek();
     const session = this.parts.open.peek();
     const state = this.latest.peek();
     if (!session || !state?.stop) return;
@@ -210,9 +213,16 @@ export class Debug {
     if (error !== null) this.parts.toasts.error(error);
   }
 
-  // Changes the output of the op at which the run is stopped. Returns the error.
-  change(text: string): Promise<string | null> {
-    return this.command({ change: text });
+  // Changes the output of the op at which the run is stopped, and if it is kept, that of the same op in all
+  // later steps. Returns the error.
+  change(text: string, keep: boolean): Promise<string | null> {
+    return this.command(keep ? { change: text, keep } : { change: text });
+  }
+
+  // Ends a kept change.
+  async release(number: number): Promise<void> {
+    const error = await this.command({ release: number });
+    if (error !== null) this.parts.toasts.error(error);
   }
 
   // ---- Internals ----------------------------------------------------------------------

@@ -44,6 +44,7 @@ function debugged() {
     time_left_ms: stopped ? 60_000 : null,
     breakpoints: [{ number: 1, text: 'l_out', hits: number }],
     changes: [],
+    kept: [],
     watched: [],
     watched_from: 0,
   });
@@ -150,7 +151,8 @@ describe('a run that is stopped', () => {
     expect(debug.state.value?.stop?.number).toBe(1);
     expect(store.navigation.view.value).toMatchObject({ layer: 1, selection: { kind: 'output', of: 'op', name: 'l_out-1' } }); // prettier-ignore
     expect(store.navigation.view.value.tabs).toContain('debug');
-    debug.goOn('op', 2);
+    debug.stepsBy.value = 2;
+    debug.goOn('op');
     await vi.advanceTimersByTimeAsync(10);
     expect(fake.commands).toEqual([{ until: 'op', count: 2 }]);
     expect(debug.isRunning.value).toBe(true);
@@ -162,10 +164,23 @@ describe('a run that is stopped', () => {
     fake.stopsAgain();
     await vi.advanceTimersByTimeAsync(500);
     expect(debug.state.value?.stop?.number).toBe(2);
+    debug.goOn('breakpoint');
+    expect(fake.commands.at(-1)).toEqual({ until: 'breakpoint', count: 1 });
     fake.ends();
     await vi.advanceTimersByTimeAsync(2000);
     expect(debug.stop.value).toBe(null);
     expect(live.watched).toContain('s1');
+  });
+
+  it('is changed once or for all tokens, which can be ended', async () => {
+    const fake = debugged();
+    const { debug, chat } = await startStore(fake.api);
+    chat.write({ message: 'Hello' });
+    await chat.send();
+    await debug.change('zero', false);
+    await debug.change('zero head 3', true);
+    await debug.release(1);
+    expect(fake.commands).toEqual([{ change: 'zero' }, { change: 'zero head 3', keep: true }, { release: 1 }]); // prettier-ignore
   });
 
   it('checks a breakpoint that is added', async () => {
