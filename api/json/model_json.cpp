@@ -59,6 +59,7 @@ Json to_json(const ModelEntry& model) {
            {"path", model.path},
            {"size_bytes", model.bytes},
            {"files", model.files},
+           {"importance_matrix", model.is_importance_matrix},
            {"state", to_text(model.state)},
            {"load_progress", model.load_progress},
            {"error", text_or_null(model.error)},

@@ -81,6 +81,7 @@ FoundModel inspect_model(const fs::path& first_file) {
                    .name = {},
                    .files = {},
                    .error = {},
+                   .is_importance_matrix = false,
                    .is_outside = false};
   model.name = model.stem;
   const auto index = GgufIndex::open(first_file);
@@ -92,6 +93,7 @@ FoundModel inspect_model(const fs::path& first_file) {
   for (const ModelFile& file : index->files()) model.files.push_back(stamp_of(file.path));
   if (const std::string name = text_value(*index, "general.name"); !name.empty()) model.name = name;
   model.error = not_a_model(*index);
+  model.is_importance_matrix = is_importance_matrix(*index);
   return model;
 }
 

@@ -187,7 +187,8 @@ ModelEntry ModelManager::entry_of(const std::string& id, const Slot& slot) const
                    .name = slot.found.name,
                    .path = slot.found.path.string(),
                    .bytes = slot.found.bytes(),
-                   .files = slot.found.files.size()};
+                   .files = slot.found.files.size(),
+                   .is_importance_matrix = slot.found.is_importance_matrix};
   std::string error = slot.error.empty() ? slot.found.error : slot.error;
   if (error.empty()) error = metadata_checks_.error_of(slot.found.path);
   if (slot.load_sequence != 0) {

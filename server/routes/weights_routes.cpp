@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <format>
 #include <functional>
+#include <optional>
 #include <ranges>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "server/http/session_query_handler.h"
 #include "server/routes/routes.h"
 #include "tracer/text/nearest.h"
+#include "tracer/weights/importance_file.h"
 #include "tracer/weights/model_comparison.h"
 #include "tracer/weights/quantization_mix.h"
 #include "tracer/weights/tensor_details.h"
@@ -162,10 +164,11 @@ class WeightsRoutes {
     auto pair = models(request, read);
     if (!pair) return respond(response, pair.error());
     compare(request, response, *std::move(pair),
-            [](const OpenModel& reference, const OpenModel& model, Response& out,
-               const ContinueCheck& keep_going) {
-              respond_found(out, or_problem(compare_models(reference, model, nullptr, keep_going))
-                                     .transform([](const auto& found) { return to_json(found); }));
+            [](const OpenModel& reference, const OpenModel& model, const Importances& importances,
+               Response& out, const ContinueCheck& keep_going) {
+              respond_found(out,
+                            or_problem(compare_models(reference, model, &importances, keep_going))
+                                .transform([](const auto& found) { return to_json(found); }));
             });
   }
 
@@ -177,11 +180,11 @@ class WeightsRoutes {
     if (pair->model.find(name) == nullptr)
       return respond(response, no_such_tensor(pair->model, name));
     compare(request, response, *std::move(pair),
-            [name](const OpenModel& reference, const OpenModel& model, Response& out,
-                   const ContinueCheck& keep_going) {
+            [name](const OpenModel& reference, const OpenModel& model,
+                   const Importances& importances, Response& out, const ContinueCheck& keep_going) {
               respond_found(
                   out, or_problem(compare_tensor(reference, model, *model.index.find(name),
-                                                 kWorstErrors, nullptr, keep_going))
+                                                 kWorstErrors, &importances, keep_going))
                            .transform([](const auto& found) { return json_with_worst(found); }));
             });
   }
@@ -198,14 +201,19 @@ class WeightsRoutes {
       read.take(OrProblem<int>(std::unexpected(parameter_problem("rows", "must be at least 1"))));
     const MixOptions options{.bytes = bytes.value_or(0),
                              .rows = static_cast<std::size_t>(rows.value_or(MixOptions().rows))};
+    const auto imatrix = take_imatrix(request, read);
     if (read.problem()) return respond(response, *read.problem());
     auto index = model_manager_.structure(request.path_params.at("model"));
     if (!index) return respond(response, index.error());
     const std::uint64_t all = bytes_of(*index);
     run(request, response, *std::move(index), all,
-        [options](const GgufIndex& of, WeightReader& reader, Response& out,
-                  const ContinueCheck& keep_going) {
-          const auto found = quantization_mix(reader, of, options, keep_going);
+        [options, imatrix](const GgufIndex& of, WeightReader& reader, Response& out,
+                           const ContinueCheck& keep_going) {
+          const auto importances = importances_of(imatrix);
+          if (!importances) return respond(out, importances.error());
+          MixOptions weighed = options;
+          if (!importances->empty()) weighed.importance = &*importances;
+          const auto found = quantization_mix(reader, of, weighed, keep_going);
           if (!found) return respond(out, Problem{ErrorCode::BadRequest, found.error() + "."});
           respond(out, to_json(*found));
         });
@@ -214,13 +222,28 @@ class WeightsRoutes {
  private:
   struct ModelPair {
     GgufIndex reference, model;
+    std::optional<GgufIndex> imatrix;
   };
+  // The file of the parameter `imatrix`, one of the list of models; nullopt: none is given.
+  std::optional<GgufIndex> take_imatrix(const Request& request, ParameterReader& read) const {
+    const std::string id = read.take(text_parameter(request, "imatrix"));
+    if (id.empty()) return std::nullopt;
+    return read.take(model_manager_.structure(id).transform(
+        [](GgufIndex index) { return std::optional(std::move(index)); }));
+  }
+  static OrProblem<Importances> importances_of(const std::optional<GgufIndex>& imatrix) {
+    if (!imatrix) return Importances();
+    return read_importance(imatrix->files().front().path).transform_error([](std::string why) {
+      return Problem{ErrorCode::BadRequest, std::move(why)};
+    });
+  }
   // The model of the path and that of the parameter `reference`.
   OrProblem<ModelPair> models(const Request& request, ParameterReader& read) const {
     const std::string reference = read.take(text_parameter(request, "reference"));
     if (reference.empty())
       read.take(OrProblem<int>(std::unexpected(
           Problem{ErrorCode::BadRequest, R"("reference" must be the id of a model.)"})));
+    auto imatrix = take_imatrix(request, read);
     if (read.problem()) return std::unexpected(*read.problem());
     auto model = model_manager_.structure(request.path_params.at("model"));
     if (!model) return std::unexpected(model.error());
@@ -228,14 +251,17 @@ class WeightsRoutes {
     if (!other) return std::unexpected(other.error());
     if (std::string why = incomparable_reason(*other, *model); !why.empty())
       return std::unexpected(Problem{ErrorCode::BadRequest, std::move(why) + "."});
-    return ModelPair{.reference = *std::move(other), .model = *std::move(model)};
+    return ModelPair{
+        .reference = *std::move(other), .model = *std::move(model), .imatrix = std::move(imatrix)};
   }
 
-  using Compare = std::function<void(const OpenModel& reference, const OpenModel& model, Response&,
-                                     const ContinueCheck&)>;
+  using Compare =
+      std::function<void(const OpenModel& reference, const OpenModel& model,
+                         const Importances& importances, Response&, const ContinueCheck&)>;
   void compare(const Request& request, Response& response, ModelPair pair, Compare compute) const {
     const QueryQueue::Subject subject{
-        .version = version_of(pair.reference) + "-" + version_of(pair.model),
+        .version = version_of(pair.reference) + "-" + version_of(pair.model) +
+                   (pair.imatrix ? "-" + version_of(*pair.imatrix) : ""),
         .small = bytes_of(pair.reference) + bytes_of(pair.model) <= kSmallBytes};
     queue_.respond(request, response, subject,
                    [pair = std::move(pair), compute = std::move(compute)](
@@ -244,8 +270,11 @@ class WeightsRoutes {
                      if (!reference) return respond(out, read_problem(reference.error()));
                      auto model = WeightReader::open(pair.model);
                      if (!model) return respond(out, read_problem(model.error()));
+                     const auto importances = importances_of(pair.imatrix);
+                     if (!importances) return respond(out, importances.error());
                      compute({.index = pair.reference, .reader = *reference},
-                             {.index = pair.model, .reader = *model}, out, keep_going);
+                             {.index = pair.model, .reader = *model}, *importances, out,
+                             keep_going);
                    });
   }
 

@@ -41,7 +41,7 @@ std::string reason(const GgufIndex& index) {
     return "it is an image projector (mmproj), a part of a model with image input, which is not "
            "supported. Give the path of the language model.";
   }
-  if (type == "imatrix" || architecture == "imatrix")
+  if (is_importance_matrix(index))
     return "it is an importance matrix for quantization. Give the path of a model.";
   if (index.tensors().empty() && (type == "vocab" || !architecture.empty())) {
     return "it has no tensors, only metadata and a vocabulary. Give the path of the complete model "
@@ -71,6 +71,11 @@ std::string reason(const GgufIndex& index) {
 }
 
 }  // namespace
+
+bool is_importance_matrix(const GgufIndex& index) {
+  return text_value(index, "general.type") == "imatrix" ||
+         text_value(index, "general.architecture") == "imatrix";
+}
 
 std::string not_a_model(const GgufIndex& index) {
   const std::string why = reason(index);

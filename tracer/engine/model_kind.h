@@ -12,4 +12,7 @@ namespace tt {
 // may be one. Reads no more than `index`, and asks the library (knows_architecture()). Any thread.
 std::string not_a_model(const GgufIndex& index);
 
+// Whether llama-imatrix wrote it: how large the inputs of weights are, no model.
+bool is_importance_matrix(const GgufIndex& index);
+
 }  // namespace tt

@@ -29,6 +29,15 @@ std::expected<std::map<std::string, ColumnImportance>, std::string> read_importa
     if (!read) return std::unexpected(std::move(read.error()));
     return values;
   };
+  std::uint64_t bytes = 0;
+  for (const GgufTensor& tensor : index->tensors()) {
+    if (!tensor.name.ends_with(kSums) && !tensor.name.ends_with(kCounts)) continue;
+    bytes += row_count(tensor) * static_cast<std::uint64_t>(tensor.ne[0]) * sizeof(float);
+    if (bytes > kMaxImportanceBytes) {
+      return std::unexpected(std::format("{} has more than {} MiB of importances, the maximum.",
+                                         path.string(), kMaxImportanceBytes >> 20));
+    }
+  }
   std::map<std::string, ColumnImportance> out;
   for (const GgufTensor& tensor : index->tensors()) {
     if (!tensor.name.ends_with(kSums)) continue;

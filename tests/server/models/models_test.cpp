@@ -155,6 +155,7 @@ TEST_F(Models, LinkOutsideOfFolderIsListedWithReason) {
                      {"path", (folder.path() / (id + ".gguf")).string()},
                      {"size_bytes", 0},
                      {"files", 1},
+                     {"importance_matrix", false},
                      {"state", "failed"},
                      {"load_progress", 0.0},
                      {"warning", nullptr}};

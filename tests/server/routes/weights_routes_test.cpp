@@ -355,16 +355,47 @@ TEST_F(WeightsRoutes, ErrorsAgainstAReferenceEqualTheCommandAndNumpy) {
   EXPECT_EQ(get(std::format("f32/weights/mix?rows=4&bytes={}", bytes)),
             run_json(folder_(), std::format("weights models/f32.gguf --rows 4 --fit {}", bytes)));
 
+  // Weighed by an importance matrix of llama-imatrix, which is in the same folder.
+  std::ofstream text(folder_() / "models/text.txt");
+  for (int i = 0; i < 400; ++i) text << "Once upon a time there was a " << i << " and the sea. ";
+  text.close();
+  command_output(in +
+                 "llama-imatrix -m f32.gguf -f text.txt -t 1 -c 64 --chunks 2 --output-format gguf "
+                 "-o matrix.gguf");
+  const json weighed = get("q4/weights/errors?reference=f32&imatrix=matrix");
+  EXPECT_EQ(weighed, run_json(folder_(),
+                              "weights models/q4.gguf --reference models/f32.gguf --imatrix "
+                              "models/matrix.gguf"));
+  EXPECT_NE(weighed["relative_error"], get("q4/weights/errors?reference=f32")["relative_error"]);
+  const std::string attention = "blk.0.attn_q.weight";
+  EXPECT_EQ(get("q4/weights/errors/tensor?reference=f32&imatrix=matrix&name=" + attention),
+            run_json(folder_(), std::format("weights models/q4.gguf {} --reference models/f32.gguf "
+                                            "--imatrix models/matrix.gguf",
+                                            attention)));
+  const json listed = server.get("/api/v1/models").body["models"];
+  for (const json& model : listed)
+    EXPECT_EQ(model["importance_matrix"], model["id"] == "matrix") << model;
+  EXPECT_TRUE(get("q4/weights/errors?reference=f32&imatrix=none", 404)["detail"]
+                  .get<std::string>()
+                  .contains("none"));
+  EXPECT_TRUE(
+      get("q4/weights/errors?reference=f32&imatrix=q8", 400)["detail"].get<std::string>().contains(
+          "Give a file that llama-imatrix wrote"));
+
   EXPECT_TRUE(
       get("q4/weights/errors?reference=f33", 404)["detail"].get<std::string>().contains("f33"));
   get("q4/weights/errors", 400);
   std::filesystem::copy_file(kTestPaths.bundled_model, folder_() / "models/other.gguf");
   get("q4/weights/errors?reference=other", 400);
   get("q4/weights/errors/tensor?reference=f32&name=none", 404);
+  EXPECT_EQ(get(std::format("f32/weights/mix?rows=4&bytes={}&imatrix=matrix", bytes)),
+            run_json(folder_(), std::format("weights models/f32.gguf --rows 4 --fit {} --imatrix "
+                                            "models/matrix.gguf",
+                                            bytes)));
   get("f32/weights/mix", 400);
   get("f32/weights/mix?bytes=1", 400);
   get("f32/weights/mix?bytes=1000000000&rows=0", 400);
-  for (const char* model : {"f32", "q8", "q4", "other"})
+  for (const char* model : {"f32", "q8", "q4", "matrix", "other"})
     std::filesystem::remove(folder_().path() / std::format("models/{}.gguf", model));
 }
 

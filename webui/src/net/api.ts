@@ -44,14 +44,31 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
       get(`models/${id(model)}/weights`, wire.weights, { signal }),
     tensorWeights: (model: string, name: string, signal?: AbortSignal) =>
       get(`models/${id(model)}/weights/tensor`, wire.tensorWeights, { query: { name }, signal }),
-    weightsErrors: (model: string, reference: string, signal?: AbortSignal) =>
+    // `imatrix`: a file of llama-imatrix, by which errors are weighed.
+    weightsErrors: (
+      model: string,
+      reference: string,
+      imatrix: string | null,
+      signal?: AbortSignal,
+    ) =>
       get(`models/${id(model)}/weights/errors`, wire.weightsErrors, {
-        query: { reference },
+        query: { reference, ...(imatrix === null ? {} : { imatrix }) },
         signal,
       }),
-    tensorErrors: (model: string, reference: string, name: string, signal?: AbortSignal) =>
+    tensorErrors: (
+      model: string,
+      reference: string,
+      imatrix: string | null,
+      name: string,
+      signal?: AbortSignal,
+    ) =>
       get(`models/${id(model)}/weights/errors/tensor`, wire.tensorErrors, {
-        query: { reference, name },
+        query: { reference, name, ...(imatrix === null ? {} : { imatrix }) },
+        signal,
+      }),
+    weightsMix: (model: string, bytes: number, imatrix: string | null, signal?: AbortSignal) =>
+      get(`models/${id(model)}/weights/mix`, wire.weightsMix, {
+        query: { bytes, ...(imatrix === null ? {} : { imatrix }) },
         signal,
       }),
     weightsMix: (model: string, bytes: number, signal?: AbortSignal) =>

@@ -114,6 +114,7 @@ export const model = object<Model>({
   load_progress: num,
 });
 export const models = object<{ folder?: string | null; models: readonly Model[] }>({
+  importance_matrix: bool,
   models: list(model),
 });
 export type Models = ReturnType<typeof models>;

@@ -102,10 +102,15 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     y_to: [1, 2],
   },
   weightsValue: { name: Object.values(WEIGHT), row: [0, 1], column: [0, 1] },
-  weightsErrors: { reference: [DENSE] },
-  tensorErrors: { name: Object.values(WEIGHT), reference: [DENSE] },
+  // No file of llama-imatrix is in the folder.
+  weightsErrors: { reference: [DENSE], imatrix: [''] },
+  tensorErrors: { name: Object.values(WEIGHT), reference: [DENSE], imatrix: [''] },
   // Less bytes than the smallest types need is an error.
-  weightsMix: { bytes: [Number.MAX_SAFE_INTEGER], rows: [1] },
+  weightsMix: {
+    imatrix: [''],
+    bytes: [Number.MAX_SAFE_INTEGER],
+    rows: [1],
+  },
   rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
 };
 

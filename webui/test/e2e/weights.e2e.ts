@@ -16,20 +16,21 @@ import type {
 import { shortText, blockText, floatText, formulaText } from '../../src/panels/weights/value_text';
 import { decodeWeights } from '../../src/panels/weights/weights_options';
 import { percentText } from '../../src/panels/weights/weights_tables';
-import { makeModel, quantize } from './support/models';
+import { makeModel, observe, quantize } from './support/models';
 import { PageFixture } from './support/page_fixture';
 
 const folders: string[] = [];
 afterAll(async () => {
   for (const folder of folders) await rm(folder, { recursive: true });
 });
-// The bundled model, and a small one in three types, each made of the one before.
+// The bundled model, a small one in three types, each made of the one before, and an importance matrix of it.
 const fixture = PageFixture.use(async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tt-weights-'));
   folders.push(folder);
   const f32 = await makeModel(folder, 'small', ['--layers', '2', '--quant', 'f32']);
   const q8 = await quantize(f32, join(folder, 'q8.gguf'), 'Q8_0');
   await quantize(q8, join(folder, 'q4.gguf'), 'Q4_K');
+  await observe(f32, join(folder, 'matrix.gguf'));
   const bundled = fileURLToPath(
     new URL('../../../tracer/modelgen/bundled/pocket.gguf', import.meta.url),
   );
@@ -170,5 +171,36 @@ describe('the weights panel', () => {
     await details.getByRole('button', { name: `${row}, ${first}`, exact: true }).click();
     await expect.poll(options).toMatchObject({ model: 'q4', reference: 'small', show: 'picture', at: { row, column: first } });
     await panel().getByText('each cell is one value').waitFor();
+  });
+
+  it('weighs the errors by an importance matrix, which is no model to choose', async () => {
+    const session = await fixture.recorded(4);
+    await fixture.show(session, 'full=weights', 'p.weights=m:q4,ref:small,show:errors');
+    const plain = await fixture.rest<WeightsErrors>('models/q4/weights/errors?reference=small');
+    const weighed = await fixture.rest<WeightsErrors>('models/q4/weights/errors?reference=small&imatrix=matrix');
+    const worst = ({ tensors }: WeightsErrors) =>
+      tensors.toSorted((a, b) => (b.relative_error ?? 0) - (a.relative_error ?? 0))[0];
+    const lost = (errors: WeightsErrors) =>
+      `${worst(errors)?.name ?? ''} lost most: ${percentText(worst(errors)?.relative_error ?? NaN)}`;
+    expect(lost(weighed)).not.toBe(lost(plain));
+    await panel().getByText(lost(plain)).waitFor();
+    for (const label of ['Model', 'Reference'])
+      expect(await panel().getByLabel(label).locator('option').allInnerTexts()).not.toContain('matrix');
+    await panel().getByLabel('Weighed by').selectOption('matrix');
+    await panel().getByText(lost(weighed)).waitFor();
+    await panel().getByText('each column weighed by matrix').waitFor();
+    await expect.poll(options).toMatchObject({ imatrix: 'matrix' });
+    const name = worst(weighed)?.name ?? '';
+    const one = await fixture.rest<TensorErrors>(`models/q4/weights/errors/tensor?reference=small&imatrix=matrix&name=${name}`);
+    const details = panel().getByRole('region', { name: `Worst rows and blocks of ${name}` });
+    await expect.poll(() => details.innerText()).toContain(percentText(one.worst_rows[0]?.relative_error ?? NaN));
+    expect(await fixture.axeViolations()).toEqual([]);
+    await panel().getByRole('button', { name: 'Find better types' }).click();
+    const bytes = weighed.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
+    const mix = await fixture.rest<WeightsMix>(`models/small/weights/mix?bytes=${bytes}&imatrix=matrix`);
+    await panel().getByText(`${percentText(mix.relative_error)} instead of ${percentText(weighed.relative_error)}`).waitFor();
+    // Without it again.
+    await panel().getByLabel('Weighed by').selectOption('nothing');
+    await panel().getByText(lost(plain)).waitFor();
   });
 }); // prettier-ignore

@@ -28,26 +28,27 @@ import {
 } from './weights_tables';
 
 export function ErrorsView(props: TensorsProps) {
-  const { reference } = props.options.value;
+  const { reference, imatrix } = props.options.value;
   return reference === null ? (
     <Empty>
       Choose a reference: the model that this one was quantized from, or a better quantization of
       it.
     </Empty>
   ) : (
-    <Errors {...props} reference={reference} />
+    <Errors {...props} reference={reference} imatrix={imatrix} />
   );
 }
 
-function Errors({ store, panel, model, reference, options, change }: TensorsProps & { reference: string }) {
+function Errors(props: TensorsProps & { reference: string; imatrix: string | null }) {
+  const { store, panel, model, reference, imatrix, options, change } = props;
   const resource = useMemo(
     () =>
       new Resource<WeightsErrors>({
-        key: () => `${model} ${reference}`,
-        load: (signal) => store.api.weightsErrors(model, reference, signal),
+        key: () => `${model} ${reference} ${imatrix ?? ''}`,
+        load: (signal) => store.api.weightsErrors(model, reference, imatrix, signal),
         reconnects: store.connection.reconnects,
       }),
-    [store, model, reference],
+    [store, model, reference, imatrix],
   );
   const { value, error } = useResource(resource);
   const order = usePart(() => store.navigation.view.value.sorts[panel] ?? '');
@@ -80,7 +81,8 @@ function Errors({ store, panel, model, reference, options, change }: TensorsProp
             that llama-quantize changes: {percentText(value.relative_error)}.{' '}
           </>
         )}
-        {plural(rows.length, 'tensor')}.{' '}
+        {plural(rows.length, 'tensor')}
+        {imatrix !== null && `, each column weighed by ${imatrix}`}.{' '}
         <button
           type="button"
           class="link"
@@ -116,13 +118,13 @@ function Errors({ store, panel, model, reference, options, change }: TensorsProp
       {tensor !== null && rows[active]?.relative_error !== undefined && (
         <Worst
           key={tensor}
-          {...{ store, model, reference, tensor }}
+          {...{ store, model, reference, imatrix, tensor }}
           show={(at) => {
             change({ tensor, show: 'picture', at, camera: placeCamera(at) }, 'push');
           }}
         />
       )}
-      <Types key={reference} {...{ store, model, reference }} errors={value} />
+      <Types key={reference} {...{ store, model, reference, imatrix }} errors={value} />
       {charts.map((table) => (
         <BarChart
           key={table.key.name}
@@ -141,18 +143,20 @@ interface PairProps {
   readonly store: TensorsProps['store'];
   readonly model: string;
   readonly reference: string;
+  readonly imatrix: string | null;
 }
 
 // The rows and blocks of the chosen tensor that lost most. Each opens the picture there.
-function Worst({ store, model, reference, tensor, show }: PairProps & { tensor: string; show: (at: Place) => void }) {
+function Worst(props: PairProps & { tensor: string; show: (at: Place) => void }) {
+  const { store, model, reference, imatrix, tensor, show } = props;
   const resource = useMemo(
     () =>
       new Resource<TensorErrors>({
         key: () => tensor,
-        load: (signal) => store.api.tensorErrors(model, reference, tensor, signal),
+        load: (signal) => store.api.tensorErrors(model, reference, imatrix, tensor, signal),
         reconnects: store.connection.reconnects,
       }),
-    [store, model, reference, tensor],
+    [store, model, reference, imatrix, tensor],
   );
   const { value, error } = useResource(resource);
   if (error) return <Failed what="The tensor cannot be compared." error={error} />;
@@ -188,17 +192,17 @@ function Worst({ store, model, reference, tensor, show }: PairProps & { tensor: 
 } // prettier-ignore
 
 // The types with which the reference takes as many bytes as the model, with the least error.
-function Types({ store, model, reference, errors }: PairProps & { errors: WeightsErrors }) {
+function Types({ store, model, reference, imatrix, errors }: PairProps & { errors: WeightsErrors }) {
   const bytes = errors.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
   const asked = useSignal(false);
   const resource = useMemo(
     () =>
       new Resource<WeightsMix>({
-        key: () => (asked.value ? `${reference} ${bytes}` : null),
-        load: (signal) => store.api.weightsMix(reference, bytes, signal),
+        key: () => (asked.value ? `${reference} ${bytes} ${imatrix ?? ''}` : null),
+        load: (signal) => store.api.weightsMix(reference, bytes, imatrix, signal),
         reconnects: store.connection.reconnects,
       }),
-    [store, reference, bytes],
+    [store, reference, bytes, imatrix],
   );
   const { value, error } = useResource(resource);
   if (error) return <Failed what="No types were found." error={error} />;

@@ -82,14 +82,23 @@ export function WeightsPanel({ store, panel }: PanelProps) {
           }}
         />
         {show === 'errors' && (
-          <ModelChoice
-            store={store}
-            label="Reference"
-            model={options.value.reference}
-            choose={(reference) => {
-              change({ reference }, 'push');
-            }}
-          />
+          <>
+            <ModelChoice
+              store={store}
+              label="Reference"
+              model={options.value.reference}
+              choose={(reference) => {
+                change({ reference }, 'push');
+              }}
+            />
+            <MatrixChoice
+              store={store}
+              imatrix={options.value.imatrix}
+              choose={(imatrix) => {
+                change({ imatrix }, 'push');
+              }}
+            />
+          </>
         )}
         {show === 'picture' && (
           <Segmented
@@ -118,7 +127,7 @@ export function WeightsPanel({ store, panel }: PanelProps) {
         <Tensors key={model} {...{ store, panel, model, options, change }} />
       ) : show === 'errors' ? (
         <ErrorsView
-          key={`${model} ${options.value.reference ?? ''}`}
+          key={`${model} ${options.value.reference ?? ''} ${options.value.imatrix ?? ''}`}
           {...{ store, panel, model, options, change }}
         />
       ) : tensor === null ? (
@@ -143,7 +152,8 @@ function ModelChoice(props: {
 }) {
   const { store, label, model, choose } = props;
   const list = store.models.list.value;
-  const models = list.is === 'ready' ? list.value.models : [];
+  const models =
+    list.is === 'ready' ? list.value.models.filter((one) => !one.importance_matrix) : [];
   return (
     <label>
       {label}{' '}
@@ -157,6 +167,39 @@ function ModelChoice(props: {
         {models.map(({ id, name }) => (
           <option key={id} value={id}>
             {name === id ? id : `${id} (${name})`}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+// By which importances errors are weighed; nothing if the server has no file of llama-imatrix.
+function MatrixChoice(props: {
+  store: Store;
+  imatrix: string | null;
+  choose: (imatrix: string | null) => void;
+}) {
+  const { store, imatrix, choose } = props;
+  const list = store.models.list.value;
+  const files = list.is === 'ready' ? list.value.models.filter((one) => one.importance_matrix) : [];
+  if (files.length === 0 && imatrix === null) return null;
+  return (
+    <label title="Weigh the error of each column by how large its inputs were when llama-imatrix observed them">
+      Weighed by{' '}
+      <select
+        value={imatrix ?? ''}
+        onChange={({ currentTarget: { value } }) => {
+          choose(value === '' ? null : value);
+        }}
+      >
+        <option value="">nothing</option>
+        {imatrix !== null && !files.some(({ id }) => id === imatrix) && (
+          <option value={imatrix}>{imatrix}</option>
+        )}
+        {files.map(({ id }) => (
+          <option key={id} value={id}>
+            {id}
           </option>
         ))}
       </select>

@@ -24,6 +24,7 @@ export interface Place {
 export interface WeightsOptions {
   readonly model: string | null; // null: the current one
   readonly reference: string | null; // model that the errors are against; null: none is chosen
+  readonly imatrix: string | null; // importance matrix that errors are weighed by; null: none
   readonly tensor: string | null; // null: none is chosen
   readonly show: WeightsView;
   readonly cells: CellsOf;
@@ -34,6 +35,7 @@ export interface WeightsOptions {
 export const defaultWeights: WeightsOptions = {
   model: null,
   reference: null,
+  imatrix: null,
   tensor: null,
   show: 'tensors',
   cells: 'mean',
@@ -56,6 +58,7 @@ const rangeText = ({ from, to }: Range): string => `${Number(from.toFixed(3))}:$
 export function encodeWeights({
   model,
   reference,
+  imatrix,
   tensor,
   show,
   cells,
@@ -65,6 +68,7 @@ export function encodeWeights({
   const parts: string[] = [];
   if (model !== null) parts.push(`m:${encodeURIComponent(model)}`);
   if (reference !== null) parts.push(`ref:${encodeURIComponent(reference)}`);
+  if (imatrix !== null) parts.push(`im:${encodeURIComponent(imatrix)}`);
   if (tensor !== null) parts.push(`t:${encodeURIComponent(tensor)}`);
   if (show !== defaultWeights.show) parts.push(`show:${show}`);
   if (cells !== defaultWeights.cells) parts.push(`cells:${cells}`);
@@ -103,6 +107,7 @@ export function decodeWeights(text: string): WeightsOptions {
   return {
     model: name('m'),
     reference: name('ref'),
+    imatrix: name('im'),
     tensor: name('t'),
     show: oneOf('show', VIEWS, defaultWeights.show),
     cells: oneOf('cells', ALL_CELLS, defaultWeights.cells),

@@ -23,6 +23,13 @@ export async function quantize(from: string, to: string, type: string): Promise<
   return to;
 }
 
+// How large the inputs of the weights of a model are, by llama-imatrix.
+export async function observe(model: string, to: string): Promise<void> {
+  const text = `${to}.txt`;
+  await writeFile(text, Array.from({ length: 200 }, (_, i) => `Once upon a time ${i}, and the sea.`).join(' ')); // prettier-ignore
+  await promisify(execFile)('llama-imatrix', ['-m', model, '-f', text, '-t', '1', '-c', '64', '--chunks', '2', '--output-format', 'gguf', '-o', to]); // prettier-ignore
+}
+
 // A small model of an architecture that `tt model` has no shape of, without a vocabulary: written by the
 // program of llama.cpp's tests. TT_LLAMA_ARCHS: where it is.
 export async function makeArchModel(folder: string, arch: string): Promise<string> {

@@ -23,6 +23,7 @@ describe('the options of the weights panel', () => {
   const some: WeightsOptions = {
     model: 'a,b:c %',
     reference: 'b,c:d %',
+    imatrix: 'e:f',
     tensor: 'blk.0.attn_q.weight',
     show: 'picture',
     cells: 'max_abs',
