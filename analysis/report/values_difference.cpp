@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <format>
 #include <limits>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <utility>
 
@@ -66,29 +68,81 @@ void measure(ValuesDifference& difference, std::span<const float> left,
   if (squares > 0) difference.relative_error = std::sqrt(squares / of_left);
 }
 
-void compare_step(const StepOutputs& left, const StepOutputs& right, ValuesComparison& out) {
+// Calls `visit` with each output of the left step and the one of the right step that belongs to it;
+// null: there is none. Returns how many outputs only the right step has.
+template <class Visit>
+std::size_t for_each_pair(const StepOutputs& left, const StepOutputs& right, Visit visit) {
   std::multimap<std::string, const OutputValues*> others;  // equal names stay in order
   for (const OutputValues& output : right.values.outputs)
     others.emplace(right.name(output), &output);
   for (const OutputValues& output : left.values.outputs) {
-    const auto other = others.lower_bound(left.name(output));
-    if (other == others.end() || other->first != left.name(output)) {
-      ++out.only_left;
-      continue;
-    }
-    const Op& op = left.graph->op(output.op);
-    ValuesDifference difference{.step = left.values.step,
-                                .op = output.op,
-                                .operation = op_name(*left.graph, op),
-                                .tensor = left.name(output),
-                                .layer = op.layer,
-                                .ne = output.ne};
-    difference.same_shape = output.ne == other->second->ne;
-    if (difference.same_shape) measure(difference, output.values, other->second->values);
-    out.outputs.push_back(std::move(difference));
-    others.erase(other);
+    const std::string name = left.name(output);
+    const auto other = others.lower_bound(name);
+    const bool found = other != others.end() && other->first == name;
+    visit(output, name, found ? other->second : nullptr);
+    if (found) others.erase(other);
   }
-  out.only_right += others.size();
+  return others.size();
+}
+
+ValuesDifference difference_of(const StepOutputs& left, const OutputValues& output,
+                               const std::string& name, const OutputValues& other) {
+  const Op& op = left.graph->op(output.op);
+  ValuesDifference difference{.step = left.values.step,
+                              .op = output.op,
+                              .operation = op_name(*left.graph, op),
+                              .tensor = name,
+                              .layer = op.layer,
+                              .ne = output.ne};
+  difference.same_shape = output.ne == other.ne;
+  if (difference.same_shape) measure(difference, output.values, other.values);
+  return difference;
+}
+
+void compare_step(const StepOutputs& left, const StepOutputs& right, ValuesComparison& out) {
+  out.only_right += for_each_pair(
+      left, right,
+      [&](const OutputValues& output, const std::string& name, const OutputValues* other) {
+        if (other == nullptr)
+          ++out.only_left;
+        else
+          out.outputs.push_back(difference_of(left, output, name, *other));
+      });
+}
+
+// The elements of cell `i` of `cells`, of `size` elements: they follow each other.
+struct CellRange {
+  std::uint64_t from = 0, to = 0;
+};
+CellRange range_of(std::uint64_t i, std::uint64_t cells, std::uint64_t size) {
+  return {.from = i * size / cells, .to = (i + 1) * size / cells};
+}
+
+ValuesPicture picture_of(ValuesDifference output, const ValuesPictureQuery& query,
+                         std::span<const float> left, std::span<const float> right) {
+  const std::uint64_t columns = output.ne[0];
+  const std::uint64_t rows = columns == 0 ? 0 : left.size() / columns;
+  ValuesPicture picture{
+      .output = std::move(output),
+      .width = static_cast<std::uint32_t>(std::min<std::uint64_t>(query.width, columns)),
+      .height = static_cast<std::uint32_t>(std::min<std::uint64_t>(query.height, rows)),
+      .left = {},
+      .right = {}};
+  for (std::uint32_t y = 0; y < picture.height; ++y) {
+    const CellRange of_rows = range_of(y, picture.height, rows);
+    for (std::uint32_t x = 0; x < picture.width; ++x) {
+      const CellRange of_columns = range_of(x, picture.width, columns);
+      std::uint64_t most = of_rows.from * columns + of_columns.from;
+      for (std::uint64_t row = of_rows.from; row < of_rows.to; ++row) {
+        for (std::uint64_t at = row * columns + of_columns.from; at < row * columns + of_columns.to;
+             ++at)
+          if (error_of(left[at], right[at]) > error_of(left[most], right[most])) most = at;
+      }
+      picture.left.push_back(left[most]);
+      picture.right.push_back(right[most]);
+    }
+  }
+  return picture;
 }
 
 std::expected<std::optional<StepId>, TraceError> other_tokens(const SessionReader& left,
@@ -109,6 +163,34 @@ std::expected<std::optional<StepId>, TraceError> other_tokens(const SessionReade
 }
 
 }  // namespace
+
+bool differs(const ValuesDifference& of) { return !of.same_shape || of.max_error > 0; }
+
+bool is_beyond(const ValuesDifference& of, double tolerance) {
+  return !of.same_shape || of.relative_error > tolerance;
+}
+
+const ValuesDifference* first_beyond(const ValuesComparison& comparison, double tolerance) {
+  const auto first = std::ranges::find_if(
+      comparison.outputs, [&](const ValuesDifference& of) { return is_beyond(of, tolerance); });
+  return first == comparison.outputs.end() ? nullptr : &*first;
+}
+
+std::vector<LayerDifference> differences_by_layer(const ValuesComparison& comparison) {
+  std::map<LayerId, LayerDifference> layers;
+  for (const ValuesDifference& of : comparison.outputs) {
+    if (of.layer == kNoLayer || !of.same_shape ||
+        (comparison.other_tokens && of.step >= *comparison.other_tokens))
+      continue;
+    LayerDifference& layer = layers[of.layer];
+    layer.layer = of.layer;
+    ++layer.outputs;
+    layer.max_error = std::max(layer.max_error, of.max_error);
+    layer.relative_error = std::max(layer.relative_error, of.relative_error);
+  }
+  const auto values = layers | std::views::values;
+  return {values.begin(), values.end()};
+}
 
 std::expected<ValuesComparison, TraceError> compare_values(const SessionReader& left,
                                                            const SessionReader& right,
@@ -145,6 +227,31 @@ std::expected<ValuesComparison, TraceError> compare_values(const SessionReader& 
   if (!counted) return std::unexpected(counted.error());
   comparison.only_right += all_right - compared_right;
   return comparison;
+}
+
+std::expected<ValuesPicture, TraceError> values_picture(const SessionReader& left,
+                                                        const SessionReader& right,
+                                                        const ValuesPictureQuery& query) {
+  const auto ours = outputs_of(left, query.step), theirs = outputs_of(right, query.step);
+  if (!ours || !theirs) return std::unexpected(ours ? theirs.error() : ours.error());
+  std::optional<ValuesPicture> picture;
+  bool same_shape = true;
+  for_each_pair(
+      *ours, *theirs,
+      [&](const OutputValues& output, const std::string& name, const OutputValues* other) {
+        if (other == nullptr || output.op != query.op || name != query.tensor) return;
+        ValuesDifference difference = difference_of(*ours, output, name, *other);
+        same_shape = difference.same_shape;
+        if (same_shape)
+          picture = picture_of(std::move(difference), query, output.values, other->values);
+      });
+  if (picture) return *std::move(picture);
+  return std::unexpected(TraceError{
+      TraceError::Kind::NotFound,
+      same_shape ? std::format("The sessions have no captured output {} of op {} of step {} in "
+                               "common.",
+                               query.tensor, query.op.v, query.step.v)
+                 : std::format("{} has another shape in the other session.", query.tensor)});
 }
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// The captured outputs of two sessions, op by op (tt compare --values).
+// The captured outputs of two sessions, op by op (tt compare --values, the panel Compare).
 #pragma once
 
 #include <array>
@@ -28,6 +28,12 @@ struct ValuesDifference {
   float left = 0, right = 0;  // there
 };
 
+// Norms that differ by less may be another order of the same sums.
+inline constexpr double kDefaultTolerance = 1e-5, kMaxTolerance = 1e9;
+
+bool differs(const ValuesDifference& of);
+bool is_beyond(const ValuesDifference& of, double tolerance);  // of relative errors
+
 struct ValuesComparison {
   std::vector<ValuesDifference> outputs;        // in the order of the left session's ops
   std::uint64_t only_left = 0, only_right = 0;  // captured outputs
@@ -36,10 +42,45 @@ struct ValuesComparison {
   std::optional<StepId> other_tokens;
 };
 
+// null: no output is beyond the tolerance.
+const ValuesDifference* first_beyond(const ValuesComparison& comparison, double tolerance);
+
+// How errors grow: the largest ones of the outputs of a layer, in the steps that evaluate the same
+// tokens.
+struct LayerDifference {
+  LayerId layer;
+  std::uint64_t outputs = 0;
+  double max_error = 0, relative_error = 0;
+};
+// In the order of the layers; without outputs of no layer.
+std::vector<LayerDifference> differences_by_layer(const ValuesComparison& comparison);
+
 // Outputs belong together if they have the same step and tensor name; of several with one name in a
 // step, those in the same place of the order. Reads one step of each session at a time.
 std::expected<ValuesComparison, TraceError> compare_values(const SessionReader& left,
                                                            const SessionReader& right,
                                                            const ContinueCheck& keep_going);
+
+// Which output a picture is of, and its largest size.
+struct ValuesPictureQuery {
+  StepId step;
+  OpId op;             // of the left session
+  std::string tensor;  // name of the output
+  std::uint32_t width = 0, height = 0;
+};
+
+// An output on both sides. A cell covers one or more neighbouring elements of a row, and of one or
+// more rows, and has the element of which both sides differ most: what differs cannot vanish in a
+// mean.
+struct ValuesPicture {
+  ValuesDifference output;
+  std::uint32_t width = 0, height = 0;
+  std::vector<float> left, right;  // cells: `height` rows of `width`
+};
+
+// Errors: NotFound, the sessions have no such output in common, or its shapes differ.
+std::expected<ValuesPicture, TraceError> values_picture(const SessionReader& left,
+                                                        const SessionReader& right,
+                                                        const ValuesPictureQuery& query);
 
 }  // namespace tt

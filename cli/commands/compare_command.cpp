@@ -44,7 +44,7 @@ struct CompareOptions {
   std::size_t limit = 20;
   LeaveOut leave_out = LeaveOut::Nothing;
   bool values = false, json = false;
-  float tolerance = 1e-5F;  // of relative errors of values
+  double tolerance = kDefaultTolerance;  // of relative errors of values
 };
 
 std::string ratio(double left, double right) {
@@ -214,29 +214,24 @@ std::string place_text(const ValuesDifference& of) {
   return text + "]";
 }
 
-Json to_json(const ValuesDifference& of) {
-  // JSON has no infinity.
-  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
-  return {{"step", of.step.v},
-          {"op", of.op.v},
-          {"operation_type", of.operation},
-          {"tensor_name", of.tensor},
-          {"layer_id", of.layer == kNoLayer ? Json() : Json(of.layer.v)},
-          {"shape", of.ne},
-          {"same_shape", of.same_shape},
-          {"max_error", number(of.max_error)},
-          {"relative_error", number(of.relative_error)},
-          {"element", of.at},
-          {"left", number(double{of.left})},
-          {"right", number(double{of.right})}};
+// How errors grow.
+void print_layers(const ValuesComparison& comparison) {
+  const std::vector<LayerDifference> layers = differences_by_layer(comparison);
+  if (layers.empty()) return;
+  put("\n");
+  TextTable table({{"layer", Align::Right},
+                   {"outputs", Align::Right},
+                   {"max error", Align::Right},
+                   {"relative error", Align::Right}});
+  for (const LayerDifference& of : layers)
+    table.add({std::to_string(of.layer.v), std::to_string(of.outputs),
+               std::format("{:.3g}", of.max_error), std::format("{:.3g}", of.relative_error)});
+  table.print();
 }
 
 void print_values(const ValuesComparison& comparison, const CompareOptions& options,
                   const ValuesDifference* first) {
-  const auto different = [](const ValuesDifference& of) {
-    return !of.same_shape || of.max_error > 0;
-  };
-  const auto count = static_cast<std::size_t>(std::ranges::count_if(comparison.outputs, different));
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(comparison.outputs, differs));
   print_line("{} compared: {} identical, {} different; {} only left, {} only right",
              counted(comparison.outputs.size(), "output"), comparison.outputs.size() - count, count,
              comparison.only_left, comparison.only_right);
@@ -271,7 +266,7 @@ void print_values(const ValuesComparison& comparison, const CompareOptions& opti
                    {"relative error", kRight}});
   std::size_t shown = 0;
   for (const ValuesDifference& of : comparison.outputs) {
-    if (!different(of)) continue;
+    if (!differs(of)) continue;
     if (shown++ == options.limit) break;
     std::array<std::int64_t, 4> shape{};
     std::ranges::transform(of.ne, shape.begin(),
@@ -282,6 +277,7 @@ void print_values(const ValuesComparison& comparison, const CompareOptions& opti
   }
   table.print();
   if (count > options.limit) print_line("... {} more (use --limit N)", count - options.limit);
+  print_layers(comparison);
 }
 
 int run_values(const CompareOptions& options, Progress& progress, SessionReader& left,
@@ -299,22 +295,10 @@ int run_values(const CompareOptions& options, Progress& progress, SessionReader&
                     "as --capture '.*@S0'.",
                     options.left, options.right));
   }
-  const auto first = std::ranges::find_if(comparison->outputs, [&](const ValuesDifference& of) {
-    return !of.same_shape || of.relative_error > double{options.tolerance};
-  });
-  const bool beyond = first != comparison->outputs.end();
   if (options.json) {
-    Json json = {{"tolerance", options.tolerance},
-                 {"first_beyond", beyond ? to_json(*first) : Json()},
-                 {"only_left", comparison->only_left},
-                 {"only_right", comparison->only_right},
-                 {"other_tokens_from_step",
-                  comparison->other_tokens ? Json(comparison->other_tokens->v) : Json()},
-                 {"outputs", Json::array()}};
-    for (const ValuesDifference& of : comparison->outputs) json["outputs"].push_back(to_json(of));
-    put_line(text_of(json));
+    put_line(text_of(to_json(*comparison, options.tolerance, kAllRows)));
   } else {
-    print_values(*comparison, options, beyond ? &*first : nullptr);
+    print_values(*comparison, options, first_beyond(*comparison, options.tolerance));
   }
   return progress.exit_code();
 }
@@ -425,7 +409,6 @@ RunVerb add_compare_command(CLI::App& command) {
       "--values", options->values,
       "Compare the captured outputs (tt record --capture), op by op in the order of "
       "execution");
-  constexpr double kMaxTolerance = 1e9;
   command
       .add_option("--tolerance", options->tolerance,
                   "Relative error from which an output counts as different: the norm of the "

@@ -1,6 +1,8 @@
 // Whole-session results: validation of a recording, comparison of two sessions, findings, report.
 #include <algorithm>
 #include <array>
+#include <expected>
+#include <format>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,12 +13,14 @@
 #include "analysis/report/comparison.h"
 #include "analysis/report/report.h"
 #include "analysis/report/validation.h"
+#include "analysis/report/values_difference.h"
 #include "api/json/analysis/comparison_json.h"
 #include "api/json/analysis/findings_json.h"
 #include "api/json/result_json.h"
 #include "api/report/report_text.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/session_routes.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt {
 
@@ -26,6 +30,8 @@ using Request = httplib::Request;
 using Response = httplib::Response;
 
 constexpr std::uint64_t kDefaultTokens = 1000;
+constexpr std::uint32_t kDefaultValuesWidth = 96, kDefaultValuesHeight = 64;  // cells
+constexpr std::uint32_t kMaxValuesPixels = 512;                               // of a side
 // A report has no scripts and only inline styles.
 constexpr const char* kReportPolicy = "default-src 'none'; style-src 'unsafe-inline'";
 
@@ -145,6 +151,44 @@ void respond_comparison(SessionStore& sessions, IndexCache& indexes, const std::
   respond(response, to_json(*comparison, left.index().info(), right.index().info()));
 }
 
+// The same for captured values, which need no index.
+template <class Compute>
+void respond_values(SessionStore& sessions, const std::string& left_id, const std::string& right_id,
+                    Response& response, const ContinueCheck& keep_going, const Compute& compute) {
+  auto left = sessions.open(left_id), right = sessions.open(right_id);
+  if (!left || !right) return respond(response, problem_of(left ? right.error() : left.error()));
+  const auto found = query_valid_prefix(
+      *left,
+      [&](const SessionReader&) {
+        return query_valid_prefix(
+            *right, [&](const SessionReader&) { return compute(*left, *right, keep_going); },
+            keep_going);
+      },
+      keep_going);
+  if (!found) return respond(response, problem_of(found.error()));
+  set_damage_header(response,
+                    left->readable_steps().or_else([&] { return right->readable_steps(); }));
+  respond(response, *found);
+}
+
+// kDefaultTolerance when absent.
+std::expected<double, Problem> tolerance_parameter(const Request& request) {
+  if (!request.has_param("tolerance")) return kDefaultTolerance;
+  const auto tolerance = parse_number<double>(request.get_param_value("tolerance"));
+  if (tolerance && *tolerance >= 0 && *tolerance <= kMaxTolerance) return *tolerance;
+  return std::unexpected(
+      parameter_problem("tolerance", std::format("must be a number from 0 to {}.", kMaxTolerance)));
+}
+
+std::expected<std::uint32_t, Problem> cells_parameter(const Request& request, const char* name,
+                                                      std::uint32_t default_value) {
+  const auto cells = number_parameter(request, name, kMaxValuesPixels);
+  if (!cells || *cells == 0U)
+    return std::unexpected(parameter_problem(
+        name, std::format("must be a whole number from 1 to {}.", kMaxValuesPixels)));
+  return static_cast<std::uint32_t>(cells->value_or(default_value));
+}
+
 QueryQueue::Subject both(const QueryQueue::Subject& left, const QueryQueue::Subject& right) {
   QueryQueue::Subject subject{.version = {}, .small = left.small && right.small};
   if (left.version && right.version) subject.version = *left.version + "-" + *right.version;
@@ -232,6 +276,60 @@ void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache
                         respond_comparison(sessions, indexes, left, right, query, out, keep_going);
                       });
       });
+  // `read_query(read, request)` makes the function that computes the answer from both sessions.
+  const auto add_values = [&](const char* path, auto read_query, Work work) {
+    http.Get(path, [&, read_query, work](const Request& request, Response& response) {
+      ParameterReader read;
+      auto compute = read_query(read, request);
+      if (read.problem()) return respond(response, *read.problem());
+      const std::string& left = request.path_params.at("id");
+      const std::string& right = request.path_params.at("other");
+      const auto subject =
+          both(query_subject(sessions, left, work), query_subject(sessions, right, work));
+      if (not_modified(request, response, subject.version)) return;
+      queue.respond(request, response, subject,
+                    [&, left, right, compute = std::move(compute)](
+                        Response& out, const ContinueCheck& keep_going) {
+                      respond_values(sessions, left, right, out, keep_going, compute);
+                    });
+    });
+  };
+  add_values(
+      "/api/v1/sessions/:id/comparison/:other/values",
+      [](ParameterReader& read, const Request& request) {
+        const double tolerance = read.take(tolerance_parameter(request));
+        const PageRange page = read.take(page_parameters(request, kDefaultRows));
+        return [=](const SessionReader& left, const SessionReader& right,
+                   const ContinueCheck& keep_going) {
+          return compare_values(left, right, keep_going).transform([&](const auto& found) {
+            return to_json(found, tolerance, page);
+          });
+        };
+      },
+      Work::AllSteps);
+  add_values(
+      "/api/v1/sessions/:id/comparison/:other/values/picture",
+      [](ParameterReader& read, const Request& request) {
+        const auto number = [&](const char* name) {
+          const auto found = read.take(number_parameter(request, name, kMaxId));
+          if (!found)
+            read.take(std::expected<int, Problem>(
+                std::unexpected(parameter_problem(name, "is needed: a whole number."))));
+          return static_cast<std::uint32_t>(found.value_or(0));
+        };
+        const ValuesPictureQuery query{
+            .step = StepId{number("step")},
+            .op = OpId{number("op")},
+            .tensor = read.take(text_parameter(request, "tensor")),
+            .width = read.take(cells_parameter(request, "width", kDefaultValuesWidth)),
+            .height = read.take(cells_parameter(request, "height", kDefaultValuesHeight))};
+        return [=](const SessionReader& left, const SessionReader& right, const ContinueCheck&) {
+          return values_picture(left, right, query).transform([](const auto& found) {
+            return to_json(found);
+          });
+        };
+      },
+      Work::Small);
   http.Get("/api/v1/sessions/:id/findings", [&](const Request& request, Response& response) {
     const std::string& id = request.path_params.at("id");
     const QueryQueue::Subject subject = query_subject(sessions, id, Work::AllSteps);

@@ -479,6 +479,16 @@ TEST_F(ValuesCommand, FirstDifferenceIsTheOpThatReadsADamagedBlock) {
       EXPECT_EQ(output["max_error"], 0) << output;
     }
   }
+  // How the errors grow: the largest one of each layer.
+  for (const json& layer : found["layers"]) {
+    double largest = 0;
+    for (const json& output : found["outputs"])
+      if (output["layer_id"] == layer["layer_id"])
+        largest = std::max(largest, output["relative_error"].get<double>());
+    EXPECT_EQ(layer["relative_error"].get<double>(), largest) << layer;
+    EXPECT_EQ(largest > 0, layer["layer_id"] >= 2) << layer;
+  }
+  EXPECT_EQ(found["layers"].size(), 4U);
   const Result text = run_tt(folder_, "compare --values a2.ttrace b.ttrace --limit 2");
   EXPECT_TRUE(text.out.contains(std::format("First beyond the tolerance: step 0, op {}, MUL_MAT {}",
                                             first["op"].get<int>(),

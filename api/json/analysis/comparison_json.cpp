@@ -1,6 +1,11 @@
 #include "api/json/analysis/comparison_json.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "api/json/result_json.h"
 #include "api/json/trace_json.h"
@@ -110,6 +115,35 @@ Json to_json(const std::vector<DifferenceCause>& causes) {
   return rows;
 }
 
+// JSON has no infinity and no NaN.
+Json finite_json(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json output_json(const ValuesDifference& of) {
+  return {{"step", of.step.v},
+          {"op", of.op.v},
+          {"operation_type", of.operation},
+          {"tensor_name", of.tensor},
+          {"layer_id", layer_json(of.layer)},
+          {"shape", of.ne},
+          {"same_shape", of.same_shape},
+          {"max_error", finite_json(of.max_error)},
+          {"relative_error", finite_json(of.relative_error)},
+          {"element", of.at},
+          {"left", finite_json(double{of.left})},
+          {"right", finite_json(double{of.right})}};
+}
+
+Json layers_json(const ValuesComparison& comparison) {
+  Json layers = Json::array();
+  for (const LayerDifference& of : differences_by_layer(comparison)) {
+    layers.push_back({{"layer_id", layer_json(of.layer)},
+                      {"outputs", of.outputs},
+                      {"max_error", finite_json(of.max_error)},
+                      {"relative_error", finite_json(of.relative_error)}});
+  }
+  return layers;
+}
+
 }  // namespace
 
 Json to_json(const Comparison& comparison, const SessionInfo& left, const SessionInfo& right) {
@@ -137,6 +171,36 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
       {"chosen", chosen_json(comparison)},
       {"templates", std::move(templates)},
       {"rows", std::move(rows)}};
+}
+
+Json to_json(const ValuesComparison& comparison, double tolerance, const PageRange& page) {
+  const ValuesDifference* const first = first_beyond(comparison, tolerance);
+  Json outputs = Json::array();
+  for (std::size_t i = 0; i < comparison.outputs.size(); ++i)
+    if (page.contains(i)) outputs.push_back(output_json(comparison.outputs[i]));
+  return {{"tolerance", tolerance},
+          {"first_beyond", first == nullptr ? Json() : output_json(*first)},
+          {"only_left", comparison.only_left},
+          {"only_right", comparison.only_right},
+          {"other_tokens_from_step",
+           comparison.other_tokens ? Json(comparison.other_tokens->v) : Json()},
+          {"total", comparison.outputs.size()},
+          {"different", std::ranges::count_if(comparison.outputs, differs)},
+          {"layers", layers_json(comparison)},
+          {"outputs", std::move(outputs)}};
+}
+
+Json to_json(const ValuesPicture& picture) {
+  const auto cells = [](std::span<const float> of) {
+    Json json = Json::array();
+    for (const float value : of) json.push_back(finite_json(double{value}));
+    return json;
+  };
+  return {{"output", output_json(picture.output)},
+          {"width", picture.width},
+          {"height", picture.height},
+          {"left", cells(picture.left)},
+          {"right", cells(picture.right)}};
 }
 
 }  // namespace tt

@@ -1,7 +1,15 @@
 // From a table to shapes: where everything of a chart is, in pixels. Painting has no decisions left.
 // Pure functions; `measure` is the width of a text.
 import { everyNth, logTicks, ticks } from './ticks';
-import { formatValue, isOrdered, labelOf, type ChartTable, type Series, type Unit } from './table';
+import {
+  formatValue,
+  isDiverging,
+  isOrdered,
+  labelOf,
+  type ChartTable,
+  type Series,
+  type Unit,
+} from './table';
 
 export type Kind = 'bar' | 'stacked' | 'share' | 'line' | 'pie' | 'heat' | 'points';
 
@@ -368,7 +376,8 @@ function heat(table: ChartTable, size: Size, measure: Measure): Scene {
   const plot = { x: gutter, y: TOP, w: size.width - gutter - RIGHT, h: size.height - TOP - BOTTOM };
   const [w, h] = [plot.w / Math.max(1, all.length), plot.h / Math.max(1, keys.length)];
   const most = strongest(table) || 1;
-  const is = table.sides ? 'difference' : 'heat';
+  const signed = isDiverging(table);
+  const is = signed ? 'difference' : 'heat';
   const shapes: Shape[] = [];
   const items: Item[] = [];
   const nth = everyNth(keys.length, plot.h, LABEL_H - 2);
@@ -380,7 +389,7 @@ function heat(table: ChartTable, size: Size, measure: Measure): Scene {
       const value = values[row];
       if (value === null || value === undefined) return;
       const box = { x: plot.x + n * w, y, w, h };
-      if (value > 0 || (table.sides && value < 0))
+      if (value > 0 || (signed && value < 0))
         shapes.push({ is: 'rect', x: box.x, y, w: w > 4 ? w - 1 : w, h: h > 4 ? h - 1 : h, tone: { is, at: value / most } }); // prettier-ignore
       const text = names?.[row] ?? '';
       if (text !== '' && h >= LABEL_H - 4 && w >= MIN_NAME_W)
@@ -465,8 +474,8 @@ const overlap = (a: Box, b: Box): boolean =>
   a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 
 // The value which has the strongest colour of a heat map.
-export const strongest = ({ most, sides, series }: ChartTable): number =>
-  most ?? largest(sides ? series.map((one) => ({ ...one, values: one.values.map((v) => v && Math.abs(v)) })) : series); // prettier-ignore
+export const strongest = (table: ChartTable): number =>
+  table.most ?? largest(isDiverging(table) ? table.series.map((one) => ({ ...one, values: one.values.map((v) => v && Math.abs(v)) })) : table.series); // prettier-ignore
 
 // ---- Hit test -------------------------------------------------------------------------
 

@@ -71,6 +71,8 @@ export interface ChartTable {
   readonly most?: number;
   // Of a heat map of differences: the names of both sides, the one that values are subtracted from last.
   readonly sides?: readonly [string, string];
+  // Of a heat map: values of both signs, with the colours of `sides`.
+  readonly signed?: true;
   // Horizontal lines: a median, a limit.
   readonly marks?: readonly { readonly name: string; readonly value: number }[];
   // Of a chart of points: y by x, from the left end to the right one.
@@ -79,6 +81,10 @@ export interface ChartTable {
 
 const ORDERED: readonly KeyOf[] = ['step', 'token', 'layer', 'expert', 'bytes', 'number'];
 export const isOrdered = ({ key }: ChartTable): boolean => ORDERED.includes(key.of);
+
+// Whether the colours of a heat map go from those of negative values to those of positive ones.
+export const isDiverging = ({ sides, signed }: ChartTable): boolean =>
+  sides !== undefined || signed === true;
 
 export const labelOf = (table: ChartTable, row: number): string =>
   table.labels?.[row] ??
@@ -114,7 +120,9 @@ export function formatValue(unit: Unit, value: number): string {
     case 'tokens/s':
       return `${short(value)} tokens/s`;
     case 'number':
-      return short(value);
+      return value !== 0 && Math.abs(value) < 0.01
+        ? String(Number(value.toPrecision(3)))
+        : short(value);
   }
 }
 

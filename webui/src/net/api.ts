@@ -71,8 +71,6 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
         query: { bytes, ...(imatrix === null ? {} : { imatrix }) },
         signal,
       }),
-    weightsMix: (model: string, bytes: number, signal?: AbortSignal) =>
-      get(`models/${id(model)}/weights/mix`, wire.weightsMix, { query: { bytes }, signal }),
     weightsPicture: (model: string, query: wire.WeightsPictureQuery, signal?: AbortSignal) =>
       whileBusy(
         () =>
@@ -200,6 +198,17 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
         query: { limit: 0 },
         signal,
       }),
+    comparedValues: (session: string, other: string, tolerance: number, signal?: AbortSignal) =>
+      get(`sessions/${id(session)}/comparison/${id(other)}/values`, wire.comparedValues, {
+        query: { tolerance, limit: MAX_PAGE_ROWS },
+        signal,
+      }),
+    comparedValuesPicture: (session: string, other: string, query: wire.ValuesPictureQuery) =>
+      get(
+        `sessions/${id(session)}/comparison/${id(other)}/values/picture`,
+        wire.comparedValuesPicture,
+        { query },
+      ),
     conditions: (session: string, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/conditions`, wire.conditions, { signal }),
     // An analysis of a session: `path` below its address.

@@ -72,6 +72,10 @@ export type WithinComparison = Schemas['WithinComparison'];
 export type WithinQuery = NonNullable<operations['comparisonWithin']['parameters']['query']>;
 export type ComparedSums = Schemas['ComparedSums'];
 export type SessionComparison = Schemas['Comparison'];
+export type ComparedValues = Schemas['ComparedValues'];
+export type ComparedOutput = Schemas['ComparedOutput'];
+export type ValuesPicture = Schemas['ComparedValuesPicture'];
+export type ValuesPictureQuery = operations['comparedValuesPicture']['parameters']['query'];
 export type Breakdown = Schemas['Breakdown'];
 export type BreakdownRow = Schemas['BreakdownRow'];
 export type Sequentiality = Schemas['Sequentiality'];
@@ -110,11 +114,11 @@ export const model = object<Model>({
   name: str,
   path: str,
   size_bytes: num,
+  importance_matrix: bool,
   state: oneOf('available', 'loading', 'loaded', 'unloading', 'failed'),
   load_progress: num,
 });
 export const models = object<{ folder?: string | null; models: readonly Model[] }>({
-  importance_matrix: bool,
   models: list(model),
 });
 export type Models = ReturnType<typeof models>;
@@ -378,6 +382,44 @@ export const comparison = object<SessionComparison>({
   causes: list(object<SessionComparison['causes'][number]>({ kind: str, title: str, reason: str })),
   total: object<ComparedSums>(comparedSums),
   rows: list(object<SessionComparison['rows'][number]>({ name: str, ...comparedSums })),
+});
+
+const comparedOutput = object<ComparedOutput>({
+  step: num,
+  op: num,
+  operation_type: str,
+  tensor_name: str,
+  layer_id: nullable(num),
+  shape: list(num),
+  same_shape: bool,
+  max_error: nullable(num),
+  relative_error: nullable(num),
+  left: nullable(num),
+  right: nullable(num),
+});
+export const comparedValues = object<ComparedValues>({
+  first_beyond: nullable(comparedOutput),
+  only_left: num,
+  only_right: num,
+  other_tokens_from_step: nullable(num),
+  total: num,
+  different: num,
+  layers: list(
+    object<ComparedValues['layers'][number]>({
+      layer_id: num,
+      outputs: num,
+      max_error: nullable(num),
+      relative_error: nullable(num),
+    }),
+  ),
+  outputs: list(comparedOutput),
+});
+export const comparedValuesPicture = object<ValuesPicture>({
+  output: comparedOutput,
+  width: num,
+  height: num,
+  left: list(nullable(num)),
+  right: list(nullable(num)),
 });
 
 export const conditions = object<Conditions>({ text: str });

@@ -12,6 +12,7 @@ const WEIGHT = { name: 'blk.0.attn_q.weight' };
 export const QUERIES: Readonly<Record<string, TextByName>> = {
   login: { code: 'any' },
   comparisonWithin: { left_token: '0', right_token: '1' },
+  comparedValuesPicture: { step: '0', op: '0', tensor: 'l_out-0' },
   tensorWeights: WEIGHT,
   weightsPicture: WEIGHT,
   weightsValue: WEIGHT,
@@ -127,6 +128,8 @@ const QUEUED = readContract()
 
 // Responses that cannot be produced from outside, with the C++ test that covers them.
 export const COVERED_ELSEWHERE: Readonly<Record<string, string>> = {
+  'comparedValuesPicture 200 application/json':
+    'needs captured values: ComparedValues.AreThoseOfTheFiles',
   ...Object.fromEntries(
     QUEUED.map((operation) => [
       `${operation} 503 application/problem+json`,

@@ -9,6 +9,7 @@ import {
   csvOf,
   exactValue,
   formatValue,
+  isDiverging,
   isEmpty,
   labelOf,
   pickOf,
@@ -308,22 +309,18 @@ function Legend(props: { store: Store; session: OpenSession; table: ChartTable; 
 function Scale({ table, isLight }: { table: ChartTable; isLight: boolean }) {
   const unit = table.series[0]?.unit ?? 'number';
   const most = formatValue(unit, strongest(table));
-  if (table.sides) {
-    const [left, right] = table.sides;
+  if (isDiverging(table)) {
+    const { sides } = table;
     return (
       <p class="chart-scale dim">
-        <span>
-          {most} more in {left}
-        </span>
+        <span>{sides ? `${most} more in ${sides[0]}` : `−${most}`}</span>
         <i
           class="colour-scale"
           style={{
             background: 'linear-gradient(90deg, var(--series-0), var(--panel), var(--series-1))',
           }}
         />
-        <span>
-          {most} more in {right}
-        </span>
+        <span>{sides ? `${most} more in ${sides[1]}` : most}</span>
       </p>
     );
   }

@@ -1,6 +1,6 @@
 // Two sessions, phases, steps, tokens or layers beside each other, on the same axes and scale: per token
 // or per step, because sums of different lengths cannot be compared.
-import { computed, useSignal, type Signal } from '@preact/signals';
+import { computed, useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import '../../charts/charts.css';
 import '../analytics/analytics.css';
@@ -23,18 +23,20 @@ import { Menu } from '../../ui/Menu';
 import { Segmented } from '../../ui/Segmented';
 import { Empty, Failed, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
-import { ChartCard } from '../analytics/ChartCard';
 import { conditions, scopeOf, unused, type ChartSpec } from '../analytics/spec';
 import { comparedNumbers, rowsThatMatter, VALUE_OPTIONS } from '../inspector/compare';
 import { DifferenceBar, ShowAll } from '../inspector/DifferenceTable';
 import type { SessionProps } from '../panel';
+import { Cards } from './Cards';
 import {
   decodeCompare,
   encodeCompare,
+  isOfSessions,
   KINDS,
   KIND_NAMES,
   PHASES,
   ROWS,
+  TOLERANCES,
   UNITS,
   type CompareOptions,
   type Rows,
@@ -64,6 +66,7 @@ import {
 } from './pair';
 import { SessionChoice } from './SessionChoice';
 import { comparisonOf, SessionFacts, SessionHead, SIDES, tooFew } from './SessionFacts';
+import { ValuesView } from './ValuesView';
 
 const ROW_NAMES: Readonly<Record<Rows, string>> = {
   op_kind: 'op types',
@@ -100,12 +103,12 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
             set({ of: one });
           }}
         />
-        {of === 'sessions' ? (
+        {isOfSessions(of) ? (
           <SessionChoice store={store} session={session} label="with" />
         ) : (
           of !== 'phases' && <Indices session={session} options={options} set={set} />
         )}
-        {of === 'sessions' && other !== null && (
+        {isOfSessions(of) && other !== null && (
           <IconButton
             icon="close"
             label="End the comparison with the session"
@@ -115,15 +118,21 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
             }}
           />
         )}
-        <What options={options} set={set} />
+        {of === 'values' ? (
+          <Tolerance options={options} set={set} />
+        ) : (
+          <What options={options} set={set} />
+        )}
         <span class="toolbar-end" />
-        <Unused words={missing === '' ? [] : missing.split('\n')} />
+        <Unused words={missing === '' || of === 'values' ? [] : missing.split('\n')} />
       </div>
       <div class="analytics">
         {session.active.value ? (
           <Empty>When this run ends, it is compared.</Empty>
-        ) : of === 'sessions' && other === null ? (
+        ) : isOfSessions(of) && other === null ? (
           <Empty>Choose another session: both are shown side by side, per token or per step.</Empty>
+        ) : of === 'values' && other !== null ? (
+          <ValuesView key={other} {...{ store, session, panel, options, other, set }} />
         ) : (
           <Found
             key={of === 'sessions' ? (other ?? '') : session.id}
@@ -131,6 +140,9 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
             session={session}
             options={options}
             other={of === 'sessions' ? (other ?? session.id) : session.id}
+            showValues={() => {
+              set({ of: 'values' });
+            }}
           />
         )}
       </div>
@@ -190,6 +202,26 @@ function What({ options, set }: { options: CompareOptions; set: (change: Partial
   );
 } // prettier-ignore
 
+function Tolerance({ options, set }: { options: CompareOptions; set: (change: Partial<CompareOptions>) => void }) {
+  return (
+    <label title="The relative error from which an output counts as different: the norm of the difference, divided by the norm of the output of this session">
+      tolerance{' '}
+      <select
+        value={String(options.tolerance)}
+        onChange={(event) => {
+          set({ tolerance: Number(event.currentTarget.value) });
+        }}
+      >
+        {TOLERANCES.toSorted((a, b) => a - b).map((one) => (
+          <option key={one} value={String(one)}>
+            {one}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+} // prettier-ignore
+
 // The numbers of two steps, tokens or layers.
 function Indices(props: {
   session: OpenSession;
@@ -225,6 +257,7 @@ interface FoundProps {
   readonly session: OpenSession;
   readonly options: CompareOptions;
   readonly other: string; // the session of the right side
+  readonly showValues: () => void;
 }
 
 function Found(props: FoundProps) {
@@ -250,9 +283,24 @@ function Found(props: FoundProps) {
         </div>
       )}
       {facts && <Head resource={facts} />}
+      {facts && <ValuesLink session={session} show={props.showValues} />}
       <Pair {...props} facts={facts} />
       {facts && <Facts store={store} resource={facts} />}
     </div>
+  );
+}
+
+// If the session captured values: they can be compared if the other one captured the same.
+function ValuesLink({ session, show }: { session: OpenSession; show: () => void }) {
+  const info = session.info.value;
+  const facts = info.is === 'ready' ? Object.keys(info.value.facts ?? {}) : [];
+  if (!facts.some((name) => name.startsWith('request.capture.'))) return null;
+  return (
+    <p class="compare-facts">
+      <button type="button" class="link" onClick={show}>
+        Compare the captured values
+      </button>
+    </p>
   );
 }
 
@@ -288,7 +336,9 @@ function namesOf({ of, a, b }: CompareOptions): readonly [string, string] {
 const sharedName = ({ of, by, a, b }: CompareOptions, name: string, side: 'left' | 'right') =>
   of === 'layers' && by === 'tensor' ? withoutLayer(name, side === 'left' ? a : b) : name;
 
-function Pair(props: FoundProps & { facts: Resource<SessionComparison> | null }) {
+function Pair(
+  props: Omit<FoundProps, 'showValues'> & { facts: Resource<SessionComparison> | null },
+) {
   const { store, session, options, other, facts } = props;
   const key = encodeCompare(options);
   const resource = useMemo(() => sidesResource(store, session, other, options), [store, session, other, key]); // prettier-ignore
@@ -381,7 +431,7 @@ function Shown(props: ShownProps) {
   }, [rows, reason, encodeCompare(options)]);
   return (
     <>
-      <Cards store={store} session={session} specs={specs} options={options} />
+      <Cards store={store} session={session} specs={specs} of={encodeCompare(options)} />
       {haveMaps(props) && <SideMaps {...props} />}
       <PairTable {...props} rows={texts} per={per} loading={loading} />
     </>
@@ -455,36 +505,7 @@ function SideMaps({ store, session, other, options, names, rows, found, few }: S
     ]; // prettier-ignore
   }, [rows, found, few, encodeCompare(options)]);
   const cursor = useSignal<Pointed | null>(null);
-  return <Cards store={store} session={session} specs={specs} options={options} cursor={cursor} />;
-}
-
-// The charts of a comparison, drawn anew when something else is compared.
-function Cards(
-  props: Pick<ShownProps, 'store' | 'session' | 'options'> & {
-    specs: readonly ChartSpec[];
-    cursor?: Signal<Pointed | null>; // one for all: their rows and columns are the same
-  },
-) {
-  const { store, session, options, specs, cursor } = props;
-  const shown = useSignal<Readonly<Record<string, string>>>({});
-  return (
-    <>
-      {specs.map((spec) => (
-        <ChartCard
-          key={`${spec.id} ${encodeCompare(options)}`}
-          store={store}
-          session={session}
-          spec={spec}
-          steps={session.data.stepTotals.steps}
-          shown={shown.value[spec.id]}
-          {...(cursor && { cursor })}
-          show={(kind) => {
-            shown.value = { ...shown.value, [spec.id]: kind };
-          }}
-        />
-      ))}
-    </>
-  );
+  return <Cards {...{ store, session, specs, cursor }} of={encodeCompare(options)} />;
 }
 
 function PairTable(props: ShownProps & { per: string }) {

@@ -30,6 +30,7 @@ export function sidesOf(
   const side = (index: number, right: boolean): SideQuery => {
     switch (of) {
       case 'sessions':
+      case 'values':
         return ofPhase(phase);
       case 'phases':
         return ofPhase(right ? 'generate' : 'prompt');
