@@ -120,7 +120,7 @@ export function formatValue(unit: Unit, value: number): string {
     case 'tokens/s':
       return `${short(value)} tokens/s`;
     case 'number':
-      return value !== 0 && Math.abs(value) < 0.01
+      return value !== 0 && Math.abs(value) < 0.1
         ? String(Number(value.toPrecision(3)))
         : short(value);
   }

@@ -15,7 +15,7 @@ import { readContract, type Operation } from './document';
 import { ContractValidator } from './contract_validator';
 import { targetOf, type TextByName } from './probes';
 import { bodyOf, prober, testOperations, type Body } from './operation_tests';
-import { COVERED_ELSEWHERE, DENSE, PROMPT, QUERIES, VALUES } from './operation_values';
+import { CAPTURE, COVERED_ELSEWHERE, DENSE, PROMPT, QUERIES, VALUES } from './operation_values';
 import type { JsonObject } from './probes';
 
 const KEY = 'the-key-of-the-contract-test';
@@ -168,9 +168,9 @@ beforeAll(async () => {
     body: '{',
   });
   await loadModel('moe');
-  sparse = await recordSession(PROMPT);
+  sparse = await recordSession({ ...PROMPT, ...CAPTURE });
   await loadModel(DENSE);
-  finished = await recordSession(PROMPT);
+  finished = await recordSession({ ...PROMPT, ...CAPTURE });
   deleted = await recordSession({ ...PROMPT, prompt: 'To be deleted' });
   await execute('delete', { id: deleted });
   file = await readFile(join(server.data, `${finished}.ttrace`));
@@ -397,6 +397,7 @@ describe('further responses', () => {
     // It stops at a step: a busy machine reads more slowly than a run grows.
     const long = {
       ...PROMPT,
+      ...CAPTURE,
       prompt: 'On and on',
       max_tokens: 2_000_000_000,
       ignore_eos: true,

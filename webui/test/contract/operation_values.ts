@@ -5,6 +5,9 @@ import type { TextByName, ValuesByName } from './probes';
 
 export const DENSE = 'pocket';
 export const PROMPT = { prompt: 'Once upon a time', max_tokens: 2, residency_interval_ms: 0 };
+// What the sessions of the test captured: of every model and prompt in the same shape.
+export const CAPTURE = { capture: ['^embd$@S0@R1@K4'] };
+const CAPTURED = { step: '0', op: '0', tensor: 'embd.top' };
 
 const WEIGHT = { name: 'blk.0.attn_q.weight' };
 
@@ -12,7 +15,7 @@ const WEIGHT = { name: 'blk.0.attn_q.weight' };
 export const QUERIES: Readonly<Record<string, TextByName>> = {
   login: { code: 'any' },
   comparisonWithin: { left_token: '0', right_token: '1' },
-  comparedValuesPicture: { step: '0', op: '0', tensor: 'l_out-0' },
+  comparedValuesPicture: CAPTURED,
   tensorWeights: WEIGHT,
   weightsPicture: WEIGHT,
   weightsValue: WEIGHT,
@@ -41,7 +44,7 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
   attentionWeights: { layer: [0, 1], head: [0, 1], token: [0, 1] },
   lens: { layer: [0, 'outside', 'none'], token: [0, 1] },
   expertTokenMargins: { layer: [0, 'outside', 'none'], token: [0, 1] },
-  channels: { layer: [0, 'outside', 'none'], output: [] }, // nothing was captured
+  channels: { layer: [0, 'outside', 'none'], output: [] }, // rows of the largest values have no channels
   export: { first_step: [0, 1] },
   report: { compare: [] }, // another session, in exports.e2e.ts
   generate: {
@@ -66,7 +69,7 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
   },
   // A command has one field; the others have a separate test.
   debug: { until: [], count: [], break: [], delete: [], change: [], keep: [], release: [] },
-  comparedValuesPicture: { step: [], op: [], tensor: [] }, // nothing was captured
+  comparedValuesPicture: { step: [0], op: [0], tensor: ['embd.top'] },
   // The number of the stop is not known here.
   debugValues: { tensor: ['output'], indices: ['', '0', '*'], stop: [] },
   // The layer has one router; the session has only these phases.
@@ -128,8 +131,6 @@ const QUEUED = readContract()
 
 // Responses that cannot be produced from outside, with the C++ test that covers them.
 export const COVERED_ELSEWHERE: Readonly<Record<string, string>> = {
-  'comparedValuesPicture 200 application/json':
-    'needs captured values: ComparedValues.AreThoseOfTheFiles',
   ...Object.fromEntries(
     QUEUED.map((operation) => [
       `${operation} 503 application/problem+json`,

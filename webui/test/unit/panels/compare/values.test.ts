@@ -94,6 +94,7 @@ describe('the comparison of captured values', () => {
     expect(table.more?.map(({ values }) => values)).toEqual([[null], [3]]);
     expect(formatValue('number', 1.23456e-7)).toBe('1.23e-7');
     expect(formatValue('number', -0.00123456)).toBe('-0.00123');
+    expect(formatValue('number', 0.015)).toBe('0.015');
     expect(formatValue('number', 0)).toBe('0');
     expect(formatValue('number', 0.25)).toBe('0.25');
   });
