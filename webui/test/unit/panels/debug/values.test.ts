@@ -68,7 +68,9 @@ describe('the table of elements', () => {
   it('of one row has no name', () => {
     expect(valueTable([4, 1, 1, 1], '0-1', [2, 1, 1, 1], [1, 2]).rows).toEqual([{ name: '', values: [1, 2] }]); // prettier-ignore
     // Outer indices of dimensions of 1.
-    expect(valueTable([128, 1, 1, 1], '0, 4-6', [3, 1, 1, 1], [1, 2, 3]).columns).toEqual([4, 5, 6]);
+    expect(valueTable([128, 1, 1, 1], '0, 4-6', [3, 1, 1, 1], [1, 2, 3]).columns).toEqual([
+      4, 5, 6,
+    ]);
   });
 
   it('shows numbers with 5 digits', () => {
