@@ -369,9 +369,15 @@ export const readableWidth = ({ series: all }: ChartTable): number =>
 const bare = (name: string, width: number, measure: Measure): string =>
   name.length > 1 && name.startsWith('␣') && measure(name) > width ? name.slice(1) : name;
 
+// Both axes of a heat map may have numbers: those of layers and experts at the left say what they are.
+const rowName = (table: ChartTable, row: number): string =>
+  (table.key.of === 'layer' || table.key.of === 'expert') && !table.labels
+    ? `${table.key.name} ${labelOf(table, row)}`
+    : labelOf(table, row);
+
 function heat(table: ChartTable, size: Size, measure: Measure): Scene {
   const { keys, series: all } = table;
-  const labels = keys.map((_, row) => labelOf(table, row));
+  const labels = keys.map((_, row) => rowName(table, row));
   const gutter = gutterOf(labels, size, measure);
   const plot = { x: gutter, y: TOP, w: size.width - gutter - RIGHT, h: size.height - TOP - BOTTOM };
   const [w, h] = [plot.w / Math.max(1, all.length), plot.h / Math.max(1, keys.length)];

@@ -19,6 +19,8 @@ export interface Axis {
   readonly name: string; // 'token', 'layer', 'file'...
   readonly whole: Range;
   readonly names: readonly string[]; // of rows, from whole.from on
+  // The name of a row beside that of its group: "expert 3" beside "layer 2".
+  readonly besideGroup?: (name: string) => string;
   // Adjacent groups that belong together, in order: files, buffers.
   readonly outer: readonly Section[];
   // Adjacent units that belong together, in order: layers.
@@ -48,6 +50,10 @@ export const axisOf = (
 // The name of a row; null: outside, or the axis has none.
 export const nameAt = ({ names, whole }: Axis, row: number): string | null =>
   names[Math.floor(row) - whole.from] ?? null;
+
+// What is written beside a row with this name.
+export const writtenName = ({ groups, besideGroup }: Axis, name: string): string =>
+  besideGroup && groups.length > 1 ? besideGroup(name) : name;
 
 // The row with a name; null: none.
 export function rowOfName({ names, whole }: Axis, name: string): Range | null {
@@ -205,7 +211,11 @@ export function rowLabels(axis: Axis, view: Range, pixels: number, room: number)
     const isLast = row === axis.whole.to - 1;
     const isCovered = !isLast && (axis.whole.to - 1 - row) * pitch < room && axis.whole.to <= last;
     if ((row % every !== 0 && !isLast) || isCovered) continue;
-    labels.push({ from: row, to: row + 1, text: axis.names[row - axis.whole.from] ?? String(row) });
+    labels.push({
+      from: row,
+      to: row + 1,
+      text: writtenName(axis, axis.names[row - axis.whole.from] ?? String(row)),
+    });
   }
   return labels;
 }

@@ -5,7 +5,7 @@
 //   names of | track 1                | lanes | figures of
 //   the rows | track 2                |       | the rows
 //            | labels of the x axis   |
-import { joined, namesRows, type Axis, type Section } from './axis';
+import { joined, namesRows, writtenName, type Axis, type Section } from './axis';
 import { TIP_ROOM } from '../ui/tip';
 import { moveInto, spanOf, zoomRange, panRange, type Range } from './range';
 
@@ -163,7 +163,7 @@ export function nameColumns({ outer, groups }: Axis): {
 
 // The width of the names of a track, of which a unit has `pitch` pixels.
 function gutterOf({ title = '', y }: Axes['tracks'][number], pitch: number): number {
-  const { kind, names, parts } = y;
+  const { kind, parts } = y;
   const columns = nameColumns(y);
   const around = columns.outer + columns.groups;
   const least = Math.max(LEAST_GUTTER, 10 + widthOf([title]));
@@ -175,7 +175,10 @@ function gutterOf({ title = '', y }: Axes['tracks'][number], pitch: number): num
   }
   if (kind !== 'rows') return least;
   const isNamed = columns.groups === 0 || namesRows(pitch, ROOM);
-  return Math.max(least, around + (isNamed ? own(names.slice(0, 4096)) : 0));
+  return Math.max(
+    least,
+    around + (isNamed ? own(y.names.slice(0, 4096).map((name) => writtenName(y, name))) : 0),
+  );
 }
 
 function bottomOf(axis: Axis, column: number): number {

@@ -31,7 +31,13 @@ export function axisFrom(axis: PictureAxis, more: Partial<Axis> = {}): Axis {
   if (NUMBERED.includes(axis.axis)) return axisOf('count', name, axis.size, more);
   const text = ROW_NAMES[axis.axis];
   const names = text ? axis.rows.map(text) : axis.rows;
-  return axisOf('rows', name, axis.size, { names, groups: groupsOfNames(names), ...more });
+  const isPart = axis.axis === 'expert' || axis.axis === 'head';
+  return axisOf('rows', name, axis.size, {
+    names,
+    groups: groupsOfNames(names),
+    ...(isPart ? { besideGroup: partOfLayer } : {}),
+    ...more,
+  });
 }
 
 // The time, byte and other axes that are not rows keep their sections: files or buffers.
@@ -93,6 +99,9 @@ export function within(axis: Axis, range: Range | null): Axis {
   const { from } = axis.whole;
   return { ...axis, whole, names: axis.names.slice(whole.from - from, whole.to - from) };
 }
+
+// "blk.3 expert 7" beside "layer 3" is "expert 7".
+const partOfLayer = (name: string): string => name.replace(/^blk\.\d+ /, '');
 
 const LAYER_IN_NAME = /(?:blk\.|-|_l)(\d+)(?:\.|$| )/;
 

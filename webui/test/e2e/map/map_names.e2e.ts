@@ -138,6 +138,31 @@ describe('the names of a model with 22 layers', () => {
 describe('the names of a mixture of experts', () => {
   const fixture = PageFixture.use(async () => ['-m', await makeModel(folder, 'moe', ['--layers', '6'])]); // prettier-ignore
 
+  it('are layers in a small map by expert, and its experts where there is room, at each zoom', async () => {
+    await observe(fixture);
+    await fixture.recorded(8);
+    await mapPanel(fixture).preset('Step × expert').click();
+    for (const size of SIZES) {
+      await fixture.page.setViewportSize(size);
+      const names = await namesIn(fixture);
+      expectReadable(names.filter(isLayer), 6);
+      expect(names.every(({ text }) => !text.includes('…'))).toBe(true);
+    }
+    const box = await mapPanel(fixture).input().boundingBox();
+    if (!box) throw new Error('no map');
+    // Over the names the wheel zooms the rows.
+    await fixture.page.mouse.move(box.x + 20, box.y + box.height / 2);
+    let seen: string[] = [];
+    for (let zoom = 0; zoom < 10; zoom += 1) {
+      const names = await namesIn(fixture);
+      expectReadable(names, 2);
+      seen = [...seen, ...names.map(({ text }) => text)];
+      await fixture.page.mouse.wheel(0, -150);
+    }
+    for (let expert = 0; expert < 8; expert += 1) expect(seen).toContain(`expert ${expert}`);
+    expect(seen.some((text) => text.includes('…'))).toBe(false);
+  });
+
   it('are layers, then experts together, then single ones', async () => {
     await observe(fixture);
     await fixture.recorded(8);

@@ -151,6 +151,23 @@ describe('a heat map', () => {
     expect(scene.items).toHaveLength(3);
   });
 
+  it('says at its rows what they are, of every n-th if there is no room', () => {
+    const left = (key: ChartTable['key'], count: number): readonly string[] => {
+      const keys = Array.from({ length: count }, (_, i) => i);
+      const series = [{ name: 't', unit: 'count' as const, values: keys }];
+      const { shapes } = sceneOf({ key, keys, series }, 'heat', SIZE, measure);
+      return shapes.flatMap((shape) => shape.is === 'text' && shape.align === 'end' ? [shape.text] : []);
+    };
+    expect(left({ name: 'expert', of: 'expert' }, 3)).toEqual(['expert 0', 'expert 1', 'expert 2']);
+    expect(left({ name: 'layer', of: 'layer' }, 1)).toEqual(['layer 0']);
+    expect(left({ name: 'kernel', of: 'name' }, 1)).toEqual(['0']);
+    const many = left({ name: 'expert', of: 'expert' }, 128);
+    expect(many.length).toBeGreaterThan(3);
+    expect(many.length).toBeLessThan(64);
+    const every = Number(many[1]?.split(' ')[1]);
+    expect(many).toEqual(many.map((_, i) => `expert ${i * every}`));
+  }); // prettier-ignore
+
   it('writes the names of cells into those with room', () => {
     const named = (count: number): readonly string[] => {
       const { key, keys, series } = table('layer', ...Array.from({ length: count }, () => [1, 0, null]));

@@ -93,6 +93,20 @@ describe('labels', () => {
     expect(texts).toEqual(['0', '2', '4', '6', '8', '10', 'emb+out']);
   });
 
+  it('are short beside the names of groups', () => {
+    const names = Array.from({ length: 8 }, (_, i) => `blk.${i >> 2} expert ${i % 4}`);
+    const of = (groups: number) =>
+      axisOf('rows', 'expert', 8, {
+        names,
+        groups: Array.from({ length: groups }, (_, i) => ({ name: `layer ${i}`, from: 4 * i, to: 4 * i + 4 })),
+        besideGroup: (name) => name.replace(/^blk\.\d+ /, ''),
+      }); // prettier-ignore
+    const texts = (groups: number) =>
+      rowLabels(of(groups), { from: 4, to: 8 }, 80, 13).map(({ text }) => text);
+    expect(texts(2)).toEqual(['expert 0', 'expert 1', 'expert 2', 'expert 3']);
+    expect(texts(0)).toEqual(names.slice(4)); // nothing else says the layer
+  });
+
   it.each([
     [26, 56, 5],
     [8, 56, 10],
