@@ -125,6 +125,9 @@ std::string text_of(const Problem& problem) {
             {"code", row.code},
             {"detail", problem.detail}};
   if (problem.position) json["position"] = *problem.position;
+  if (problem.progress)
+    json["progress"] = {{"read_bytes", problem.progress->read_bytes},
+                        {"all_bytes", problem.progress->all_bytes}};
   return text_of(json);
 }
 

@@ -53,11 +53,18 @@ enum class ErrorCode {
   Internal             // internal: a bug in the server
 };
 
+// How far the server is with what the client asks again for.
+struct ProblemProgress {
+  std::uint64_t read_bytes = 0, all_bytes = 0;
+  friend bool operator==(const ProblemProgress&, const ProblemProgress&) = default;
+};
+
 struct Problem {
   ErrorCode error_code = ErrorCode::Internal;
   std::string detail;  // human-readable: what is wrong and what to do
   int status = 0;      // nonzero: overrides the status of the code, such as 426 or 431
   std::optional<std::uint32_t> position{};  // byte offset in the client's text
+  std::optional<ProblemProgress> progress{};
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 

@@ -24,10 +24,13 @@ Problem busy() {
           "Too many queries are running or waiting. Try again in a moment."};
 }
 
-Problem late() {
-  return {ErrorCode::TooManyQueries,
-          "The query is still being computed. Repeat the request to get its result; it is kept for "
-          "a minute."};
+Problem late(const QueryQueue::Progress* progress) {
+  Problem problem{ErrorCode::TooManyQueries,
+                  "The query is still being computed. Repeat the request to get its result; it is "
+                  "kept for a minute."};
+  if (progress != nullptr)
+    problem.progress = {.read_bytes = progress->read_bytes, .all_bytes = progress->all_bytes};
+  return problem;
 }
 
 }  // namespace
@@ -66,14 +69,15 @@ void QueryQueue::cancel_unwanted(Lane& lane) {
 }
 
 QueryQueue::FlightPtr QueryQueue::begin(Lane& lane, const std::string& key,
-                                        const httplib::Response& response, const Compute& compute) {
+                                        const httplib::Response& response, const Subject& subject,
+                                        const Compute& compute) {
   const bool is_full =
       lane.running + lane.queue.size() >= lane.limits.running + lane.limits.waiting;
   if (is_full) cancel_unwanted(lane);
   if (lane.running + lane.queue.size() >= lane.limits.running + lane.limits.waiting) return nullptr;
   const bool all_work = lane.running + lane.queue.size() >= lane.threads.size();
   if (all_work && !start_thread(lane)) return nullptr;
-  auto flight = std::make_shared<Flight>(lane, key, response, compute);
+  auto flight = std::make_shared<Flight>(lane, key, response, compute, subject.progress);
   lane.queue.push_back(flight);
   lane.ready.notify_one();
   return flight;
@@ -103,7 +107,11 @@ QueryQueue::Outcome QueryQueue::wait(Lock& lock, const FlightPtr& flight,
   }
   --flight->lane.clients;
   --flight->clients;
-  if (outcome == Outcome::Disconnected) cancel_unwanted(flight->lane);
+  if (outcome == Outcome::Disconnected) {
+    // It will not come back. Another client that got a 503 comes back soon.
+    flight->wanted_until = std::min(flight->wanted_until.load(), Clock::now() + limits_.patience);
+    cancel_unwanted(flight->lane);
+  }
   return outcome;
 }
 
@@ -175,7 +183,7 @@ void QueryQueue::respond(const httplib::Request& request, httplib::Response& res
     FlightPtr flight = find(key);
     if (!flight || !flight->ended) {
       if (lane.clients < lane.limits.clients && !flight) {
-        flight = begin(lane, key, response, compute);
+        flight = begin(lane, key, response, subject, compute);
         if (flight && subject.version) flights_[key] = flight;
       }
       if (!flight || lane.clients >= lane.limits.clients) {
@@ -185,7 +193,7 @@ void QueryQueue::respond(const httplib::Request& request, httplib::Response& res
     }
     const Outcome outcome = wait(lock, flight, deadline, connected);
     if (outcome == Outcome::Disconnected) return refuse(problem_of(cancelled_error()));
-    if (outcome == Outcome::Late) return refuse(late());
+    if (outcome == Outcome::Late) return refuse(late(flight->progress.get()));
     if (!flight->complete) continue;  // cancelled just before this client came
     if (!subject.version) room_.remove({this, key});
     lock.unlock();

@@ -9,8 +9,9 @@
 //
 // A query that is not computed in time (Limits::patience) is answered with 503 and Retry-After, and
 // computed further: a client that repeats its request finds it again, and gets the result at once
-// when it is ready. If no client repeats it, it is cancelled. Results that such a client has not
-// received yet are kept for a minute, in the CacheRoom.
+// when it is ready. If no client repeats it, it is cancelled: soon, if the last one closed its
+// connection while it waited. Results that such a client has not received yet are kept for a
+// minute, in the CacheRoom.
 //
 // Equal queries share one computation. A few are computed at a time, and some wait for their turn,
 // in order; beyond that, clients get a 503 at once. Small queries, which take less than a second,
@@ -58,6 +59,12 @@ class QueryQueue {
     std::chrono::milliseconds until_return{15'000};
     std::chrono::milliseconds kept{60'000};  // results for such clients
   };
+  // How far a computation is. It writes `read_bytes`; clients that get a 503 are told.
+  struct Progress {
+    explicit Progress(std::uint64_t all) : all_bytes(all) {}
+    const std::uint64_t all_bytes;
+    std::atomic<std::uint64_t> read_bytes = 0;
+  };
   // The data of a query.
   struct Subject {
     // Of the session files. Requests are equal if they have the same version, target and body.
@@ -65,7 +72,8 @@ class QueryQueue {
     // a 503, and given once: a later request wants the steps recorded since.
     std::optional<std::string> version;
     bool small = false;
-    std::string body{};  // of a POST
+    std::string body{};                          // of a POST
+    std::shared_ptr<const Progress> progress{};  // of `compute`; null: not known
   };
   struct Stats {
     std::size_t running = 0, waiting = 0;  // computations
@@ -100,15 +108,18 @@ class QueryQueue {
   struct Lane;
   // One computation and its clients.
   struct Flight final : CacheEntry {
-    Flight(Lane& of, std::string version_and_target, httplib::Response begun, Compute work)
+    Flight(Lane& of, std::string version_and_target, httplib::Response begun, Compute work,
+           std::shared_ptr<const Progress> far)
         : lane(of),
           key(std::move(version_and_target)),
           response(std::move(begun)),
-          compute(std::move(work)) {}
+          compute(std::move(work)),
+          progress(std::move(far)) {}
     Lane& lane;
     const std::string key;
     httplib::Response response;  // not changed when `ended`
     Compute compute;
+    const std::shared_ptr<const Progress> progress;
     std::condition_variable changed;
     // Read by the computation without the mutex.
     std::atomic<std::size_t> clients = 0;
@@ -136,7 +147,7 @@ class QueryQueue {
   FlightPtr find(const std::string& key);
   // Null when too many are running and waiting.
   FlightPtr begin(Lane& lane, const std::string& key, const httplib::Response& response,
-                  const Compute& compute);
+                  const Subject& subject, const Compute& compute);
   bool start_thread(Lane& lane);
   Outcome wait(Lock& lock, const FlightPtr& flight, Clock::time_point deadline,
                const ContinueCheck& connected);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <format>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -16,6 +17,7 @@
 #include "tracer/text/nearest.h"
 #include "tracer/weights/importance_file.h"
 #include "tracer/weights/model_comparison.h"
+#include "tracer/weights/quantization_error.h"
 #include "tracer/weights/quantization_mix.h"
 #include "tracer/weights/tensor_details.h"
 #include "tracer/weights/tensor_picture.h"
@@ -46,11 +48,23 @@ OrProblem<Value> or_problem(std::expected<Value, std::string> value) {
   return std::move(value).transform_error(read_problem);
 }
 
+// Of the tensors that can be decoded.
 std::uint64_t bytes_of(const GgufIndex& index) {
   std::uint64_t bytes = 0;
-  for (const GgufTensor& tensor : index.tensors()) bytes += tensor.file.length;
+  for (const GgufTensor& tensor : index.tensors())
+    if (undecodable_reason(tensor).empty()) bytes += tensor.file.length;
   return bytes;
 }
+// Of the tensors of both models that are compared with each other.
+std::uint64_t compared_bytes(const GgufIndex& reference, const GgufIndex& model) {
+  std::uint64_t bytes = 0;
+  for (const GgufTensor& tensor : model.tensors())
+    if (const GgufTensor* other = reference.find(tensor.name);
+        other != nullptr && incomparable_reason(*other, tensor).empty())
+      bytes += other->file.length + tensor.file.length;
+  return bytes;
+}
+using Progress = QueryQueue::Progress;
 
 void respond_found(Response& out, const OrProblem<Json>& found) {
   if (found) {
@@ -163,7 +177,8 @@ class WeightsRoutes {
     ParameterReader read;
     auto pair = models(request, read);
     if (!pair) return respond(response, pair.error());
-    compare(request, response, *std::move(pair),
+    const std::uint64_t bytes = compared_bytes(pair->reference, pair->model);
+    compare(request, response, *std::move(pair), bytes,
             [](const OpenModel& reference, const OpenModel& model, const Importances& importances,
                Response& out, const ContinueCheck& keep_going) {
               respond_found(out,
@@ -177,9 +192,11 @@ class WeightsRoutes {
     const std::string name = take_name(request, read);
     auto pair = models(request, read);
     if (!pair) return respond(response, pair.error());
-    if (pair->model.find(name) == nullptr)
-      return respond(response, no_such_tensor(pair->model, name));
-    compare(request, response, *std::move(pair),
+    const GgufTensor* const tensor = pair->model.find(name);
+    if (tensor == nullptr) return respond(response, no_such_tensor(pair->model, name));
+    const GgufTensor* const other = pair->reference.find(name);
+    const std::uint64_t bytes = tensor->file.length + (other == nullptr ? 0 : other->file.length);
+    compare(request, response, *std::move(pair), bytes,
             [name](const OpenModel& reference, const OpenModel& model,
                    const Importances& importances, Response& out, const ContinueCheck& keep_going) {
               respond_found(
@@ -206,7 +223,9 @@ class WeightsRoutes {
     auto index = model_manager_.structure(request.path_params.at("model"));
     if (!index) return respond(response, index.error());
     const std::uint64_t all = bytes_of(*index);
-    run(request, response, *std::move(index), all,
+    // Of each tensor only some rows are read.
+    run(
+        request, response, *std::move(index), all,
         [options, imatrix](const GgufIndex& of, WeightReader& reader, Response& out,
                            const ContinueCheck& keep_going) {
           const auto importances = importances_of(imatrix);
@@ -216,7 +235,8 @@ class WeightsRoutes {
           const auto found = quantization_mix(reader, of, weighed, keep_going);
           if (!found) return respond(out, Problem{ErrorCode::BadRequest, found.error() + "."});
           respond(out, to_json(*found));
-        });
+        },
+        Bytes::AtMost);
   }
 
  private:
@@ -258,24 +278,31 @@ class WeightsRoutes {
   using Compare =
       std::function<void(const OpenModel& reference, const OpenModel& model,
                          const Importances& importances, Response&, const ContinueCheck&)>;
-  void compare(const Request& request, Response& response, ModelPair pair, Compare compute) const {
+  // `bytes`: how many are read.
+  void compare(const Request& request, Response& response, ModelPair pair, std::uint64_t bytes,
+               Compare compute) const {
+    auto progress = std::make_shared<Progress>(bytes);
     const QueryQueue::Subject subject{
         .version = version_of(pair.reference) + "-" + version_of(pair.model) +
                    (pair.imatrix ? "-" + version_of(*pair.imatrix) : ""),
-        .small = bytes_of(pair.reference) + bytes_of(pair.model) <= kSmallBytes};
-    queue_.respond(request, response, subject,
-                   [pair = std::move(pair), compute = std::move(compute)](
-                       Response& out, const ContinueCheck& keep_going) {
-                     auto reference = WeightReader::open(pair.reference);
-                     if (!reference) return respond(out, read_problem(reference.error()));
-                     auto model = WeightReader::open(pair.model);
-                     if (!model) return respond(out, read_problem(model.error()));
-                     const auto importances = importances_of(pair.imatrix);
-                     if (!importances) return respond(out, importances.error());
-                     compute({.index = pair.reference, .reader = *reference},
-                             {.index = pair.model, .reader = *model}, *importances, out,
-                             keep_going);
-                   });
+        .small = bytes <= kSmallBytes,
+        .progress = progress};
+    queue_.respond(
+        request, response, subject,
+        [pair = std::move(pair), compute = std::move(compute), progress = std::move(progress)](
+            Response& out, const ContinueCheck& keep_going) {
+          auto reference = WeightReader::open(pair.reference);
+          if (!reference) return respond(out, read_problem(reference.error()));
+          auto model = WeightReader::open(pair.model);
+          if (!model) return respond(out, read_problem(model.error()));
+          const auto importances = importances_of(pair.imatrix);
+          if (!importances) return respond(out, importances.error());
+          compute({.index = pair.reference, .reader = *reference},
+                  {.index = pair.model, .reader = *model}, *importances, out, [&] {
+                    progress->read_bytes = reference->bytes_read() + model->bytes_read();
+                    return keep_going();
+                  });
+        });
   }
 
   static std::string take_name(const Request& request, ParameterReader& read) {
@@ -288,17 +315,24 @@ class WeightsRoutes {
 
   using Compute =
       std::function<void(const GgufIndex&, WeightReader&, Response&, const ContinueCheck&)>;
-  // `bytes`: how many are read.
+  // `bytes`: how many are read, at most. Exactly: clients that wait are told how far it is.
+  enum class Bytes : bool { AtMost, Exactly };
   void run(const Request& request, Response& response, GgufIndex index, std::uint64_t bytes,
-           Compute compute) const {
-    const QueryQueue::Subject subject{.version = version_of(index), .small = bytes <= kSmallBytes};
-    queue_.respond(request, response, subject,
-                   [index = std::move(index), compute = std::move(compute)](
-                       Response& out, const ContinueCheck& keep_going) {
-                     auto reader = WeightReader::open(index);
-                     if (!reader) return respond(out, read_problem(reader.error()));
-                     compute(index, *reader, out, keep_going);
-                   });
+           Compute compute, Bytes known = Bytes::Exactly) const {
+    auto progress = std::make_shared<Progress>(bytes);
+    QueryQueue::Subject subject{.version = version_of(index), .small = bytes <= kSmallBytes};
+    if (known == Bytes::Exactly) subject.progress = progress;
+    queue_.respond(
+        request, response, subject,
+        [index = std::move(index), compute = std::move(compute), progress = std::move(progress)](
+            Response& out, const ContinueCheck& keep_going) {
+          auto reader = WeightReader::open(index);
+          if (!reader) return respond(out, read_problem(reader.error()));
+          compute(index, *reader, out, [&] {
+            progress->read_bytes = reader->bytes_read();
+            return keep_going();
+          });
+        });
   }
 
   // `rows_of` says which rows of the tensor are read, or that the request is wrong.

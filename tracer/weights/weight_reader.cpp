@@ -98,6 +98,7 @@ std::expected<void, std::string> WeightReader::read(
     const std::span<std::byte> bytes(bytes_.data(), count * row_bytes);
     if (auto got = file.read_all(bytes, tensor.file.offset + rows.first * row_bytes); !got)
       return got;
+    bytes_read_ += bytes.size();
     if (type == GGML_TYPE_F32) {
       std::memcpy(values_.data(), bytes.data(), bytes.size());
     } else {

@@ -65,6 +65,8 @@ class WeightReader {
   // `take` returns false. Error: undecodable_reason(), or the file could not be read.
   std::expected<void, std::string> read(const GgufTensor& tensor, RowRange rows,
                                         const std::function<bool(const WeightRows&)>& take);
+  // By all calls of read().
+  std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
   struct File;
@@ -72,6 +74,7 @@ class WeightReader {
   std::vector<std::unique_ptr<File>> files_;
   std::vector<std::byte> bytes_;
   std::vector<float> values_;
+  std::uint64_t bytes_read_ = 0;
 };
 
 }  // namespace tt

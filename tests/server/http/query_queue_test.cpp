@@ -132,6 +132,56 @@ TEST(QueryQueue, LimitsRunningAndWaitingQueries) {
   EXPECT_EQ(clients.computed, 6);
 }
 
+// A client that gets a 503 is told how far the computation is, also that of an equal query.
+TEST(QueryQueue, SaysHowFarAComputationIs) {
+  auto limits = limits_of({.running = 1, .waiting = 2, .clients = 5});
+  limits.patience = 0ms;
+  CacheRoom room;
+  QueryQueue queue(room, limits);
+  std::atomic<bool> finish = false;
+  std::atomic<int> computed = 0;
+  const auto ask = [&](std::uint64_t all) {
+    const auto progress = std::make_shared<QueryQueue::Progress>(all);
+    httplib::Request request;
+    request.target = "/weights";
+    request.is_connection_closed = [] { return false; };
+    httplib::Response response;
+    queue.respond(request, response, {.version = "1", .progress = progress},
+                  [&, progress](httplib::Response& out, const ContinueCheck& keep_going) {
+                    ++computed;
+                    progress->read_bytes = 300;
+                    while (!finish && keep_going()) std::this_thread::sleep_for(1ms);
+                    respond(out, Json{{"done", true}});
+                  });
+    return json::parse(response.body);
+  };
+  const json first = ask(1000);
+  EXPECT_EQ(first["code"], "queries_busy");
+  EXPECT_EQ(first["progress"]["all_bytes"], 1000);
+  // The second request's own figures are those of a computation that is not begun.
+  EXPECT_TRUE(wait_until(
+      [&] { return ask(2000)["progress"] == json{{"read_bytes", 300}, {"all_bytes", 1000}}; }));
+  finish = true;
+  EXPECT_TRUE(wait_until([&] { return ask(3000).value("done", false); }));
+  EXPECT_EQ(computed, 1);
+}
+
+// A client that got a 503, came back and then closed its connection has cancelled the query.
+TEST(QueryQueue, AClosedConnectionCancelsAQueryThatWasToldToBeRepeated) {
+  auto limits = limits_of({.running = 1, .waiting = 2, .clients = 5});
+  limits.patience = 200ms;
+  Clients clients(limits);
+  clients.send_and_leave("/a");
+  for (bool has_left = false; !has_left;) {
+    auto& again = clients.send("/a");
+    again.connected = false;
+    ASSERT_TRUE(clients.answered(again));
+    // On a busy machine it may get another 503 before it leaves.
+    has_left = json::parse(again.body)["code"] != "queries_busy";
+  }
+  EXPECT_TRUE(wait_until([&] { return clients.cancelled == 1; }));
+}
+
 TEST(QueryQueue, EqualQueriesShareOneComputation) {
   Clients clients(limits_of({.running = 1, .waiting = 2, .clients = 5}));
   std::vector<Clients::Client*> equal = {&clients.send("/a")};

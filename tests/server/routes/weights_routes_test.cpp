@@ -21,6 +21,8 @@
 #include "tests/server/support/test_server.h"
 #include "tests/support/command_output.h"
 #include "tracer/gguf/gguf_index.h"
+#include "tracer/weights/tensor_details.h"
+#include "tracer/weights/weight_reader.h"
 
 namespace tt::test {
 namespace {
@@ -90,6 +92,18 @@ class WeightsRoutes : public testing::Test {
 
   TestServer server{{.model = {}, .models = folder_() / "models"}};
 };
+
+// What a query says of its progress ends at all bytes: as many are read as it announces.
+TEST_F(WeightsRoutes, ReadAsManyBytesAsTheFileHas) {
+  const auto index = GgufIndex::open(folder_() / "models/m.gguf");
+  ASSERT_TRUE(index.has_value());
+  auto reader = WeightReader::open(*index);
+  ASSERT_TRUE(reader.has_value());
+  ASSERT_TRUE(tensor_summaries(*reader, *index, [] { return true; }).has_value());
+  std::uint64_t bytes = 0;
+  for (const GgufTensor& tensor : index->tensors()) bytes += tensor.file.length;
+  EXPECT_EQ(reader->bytes_read(), bytes);
+}
 
 TEST_F(WeightsRoutes, StatisticsAreThoseOfTheCommand) {
   EXPECT_EQ(ask("weights"), run_json(folder_(), "weights models/m.gguf"));

@@ -18,8 +18,11 @@ import { decodeSteps } from './step_columns';
 import * as wire from './types';
 import { upload } from './upload';
 
-export type { ApiResult, ApiError, FileProgress } from './call';
+export type { ApiResult, ApiError, FileProgress, ReadProgress } from './call';
 export { isNotFound, isNotHeld, errorText } from './call';
+
+// Of a request that reads much.
+export type LoadOptions = Pick<CallOptions, 'signal' | 'progress'>;
 
 const id = encodeURIComponent;
 export const MAX_PAGE_ROWS = 10_000; // maximum `limit` of the server
@@ -32,7 +35,7 @@ export type StepPart =
 // `whileBusy` repeats requests that only read.
 export function createApi(send: Send, whileBusy: WhileBusy) {
   const get = <T>(path: string, check: Check<T>, options: CallOptions = {}): ApiResult<T> =>
-    whileBusy(() => call(send, 'GET', path, check, options), options.signal);
+    whileBusy(() => call(send, 'GET', path, check, options), options.signal, options.progress);
   return {
     health: () => get('health', wire.health),
     models: () => get('models', wire.models),
@@ -40,36 +43,36 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
     unload: (model: string) => call(send, 'POST', `models/${id(model)}/unload`, wire.model),
     gguf: (model: string, signal?: AbortSignal) =>
       get(`models/${id(model)}/gguf`, wire.gguf, { signal }),
-    weights: (model: string, signal?: AbortSignal) =>
-      get(`models/${id(model)}/weights`, wire.weights, { signal }),
-    tensorWeights: (model: string, name: string, signal?: AbortSignal) =>
-      get(`models/${id(model)}/weights/tensor`, wire.tensorWeights, { query: { name }, signal }),
+    weights: (model: string, load: LoadOptions = {}) =>
+      get(`models/${id(model)}/weights`, wire.weights, load),
+    tensorWeights: (model: string, name: string, load: LoadOptions = {}) =>
+      get(`models/${id(model)}/weights/tensor`, wire.tensorWeights, { query: { name }, ...load }),
     // `imatrix`: a file of llama-imatrix, by which errors are weighed.
     weightsErrors: (
       model: string,
       reference: string,
       imatrix: string | null,
-      signal?: AbortSignal,
+      load: LoadOptions = {},
     ) =>
       get(`models/${id(model)}/weights/errors`, wire.weightsErrors, {
         query: { reference, ...(imatrix === null ? {} : { imatrix }) },
-        signal,
+        ...load,
       }),
     tensorErrors: (
       model: string,
       reference: string,
       imatrix: string | null,
       name: string,
-      signal?: AbortSignal,
+      load: LoadOptions = {},
     ) =>
       get(`models/${id(model)}/weights/errors/tensor`, wire.tensorErrors, {
         query: { reference, name, ...(imatrix === null ? {} : { imatrix }) },
-        signal,
+        ...load,
       }),
-    weightsMix: (model: string, bytes: number, imatrix: string | null, signal?: AbortSignal) =>
+    weightsMix: (model: string, bytes: number, imatrix: string | null, load: LoadOptions = {}) =>
       get(`models/${id(model)}/weights/mix`, wire.weightsMix, {
         query: { bytes, ...(imatrix === null ? {} : { imatrix }) },
-        signal,
+        ...load,
       }),
     weightsPicture: (model: string, query: wire.WeightsPictureQuery, signal?: AbortSignal) =>
       whileBusy(

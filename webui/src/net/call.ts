@@ -12,6 +12,13 @@ export interface Rejection {
   readonly detail: string;
   readonly retryAfterMs?: number; // Retry-After
   readonly position?: number; // byte offset of the error in an SQL statement
+  readonly progress?: ReadProgress; // of the computation that the server goes on with
+}
+
+// How far the server is with an answer that takes long.
+export interface ReadProgress {
+  readonly readBytes: number;
+  readonly allBytes: number;
 }
 
 export type ApiError =
@@ -29,6 +36,8 @@ export interface CallOptions {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown; // sent as JSON
   readonly signal?: AbortSignal | undefined;
+  // Called while the server computes the answer, if it says how far it is.
+  readonly progress?: ((progress: ReadProgress) => void) | undefined;
 }
 
 // A request as it is sent.
@@ -130,17 +139,25 @@ export function parseResponse<T>(
   }
 }
 
-const problem = object<{ code?: string; title?: string; detail?: string; position?: number }>({
+const problem = object<{
+  code?: string;
+  title?: string;
+  detail?: string;
+  position?: number;
+  progress?: { read_bytes: number; all_bytes: number };
+}>({
   code: optional(str),
   title: optional(str),
   detail: optional(str),
   position: optional(num),
+  progress: optional(object({ read_bytes: num, all_bytes: num })),
 });
 
 function parseProblem(status: number, text: string): ApiError {
   const title = `HTTP ${status}`;
   try {
     const parsed = problem(JSON.parse(text), '');
+    const { progress } = parsed;
     return {
       kind: 'rejected',
       status,
@@ -148,6 +165,9 @@ function parseProblem(status: number, text: string): ApiError {
       title: parsed.title ?? title,
       detail: parsed.detail ?? '',
       ...(parsed.position === undefined ? {} : { position: parsed.position }),
+      ...(progress
+        ? { progress: { readBytes: progress.read_bytes, allBytes: progress.all_bytes } }
+        : {}),
     };
   } catch {
     return { kind: 'rejected', status, code: null, title, detail: text.slice(0, 200) };

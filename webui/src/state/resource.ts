@@ -2,20 +2,22 @@
 // It is loaded only while it has users (`use`). Responses for an older key are discarded. The old
 // value is kept until the next response. After a reconnect, failed loads are repeated.
 import { effect, signal, type ReadonlySignal, untracked } from '@preact/signals';
-import type { ApiResult, ApiError } from '../net/api';
+import type { ApiResult, ApiError, ReadProgress } from '../net/api';
+import { ABORTED } from '../net/call';
 
 export interface Loaded<T> {
   readonly key: string | null; // the current key; null: nothing to load
   readonly loadedKey: string | null; // the key that `value` belongs to
   readonly value: T | null;
   readonly loading: boolean;
+  readonly progress: ReadProgress | null; // of the load; null: not known
   readonly error: ApiError | null; // of `key`
 }
 
 export interface ResourceOptions<T> {
   // Returns null if there is nothing to load. Called inside an effect.
   readonly key: () => string | null;
-  readonly load: (signal: AbortSignal) => ApiResult<T>;
+  readonly load: (signal: AbortSignal, progress: (progress: ReadProgress) => void) => ApiResult<T>;
   // Incremented after each reconnect.
   readonly reconnects: ReadonlySignal<number>;
   // Whether the error is temporary: the load is retried a few times.
@@ -24,7 +26,14 @@ export interface ResourceOptions<T> {
   readonly cacheSize?: number;
 }
 
-const EMPTY = { key: null, loadedKey: null, value: null, loading: false, error: null } as const;
+const EMPTY = {
+  key: null,
+  loadedKey: null,
+  value: null,
+  loading: false,
+  progress: null,
+  error: null,
+} as const;
 const MAX_ATTEMPTS = 8;
 const RETRY_MS = 150;
 
@@ -70,6 +79,21 @@ export class Resource<T> {
     else this.current.value = EMPTY;
   }
 
+  // Ends the load; its error is then that it was cancelled, until the next one.
+  cancel(): void {
+    const { loading } = this.current.peek();
+    if (!loading) return;
+    this.control?.abort();
+    this.current.value = {
+      ...this.current.peek(),
+      loadedKey: null,
+      value: null,
+      loading: false,
+      progress: null,
+      error: ABORTED,
+    };
+  }
+
   private watch(): () => void {
     let seen = this.options.reconnects.peek();
     return effect(() => {
@@ -95,37 +119,33 @@ export class Resource<T> {
     const kept = this.cache.get(key);
     if (kept !== undefined) {
       this.store(key, kept); // mark as most recently used
-      this.current.value = { key, loadedKey: key, value: kept, loading: false, error: null };
+      this.current.value = { ...EMPTY, key, loadedKey: key, value: kept };
       return;
     }
     const control = new AbortController();
     this.control = control;
-    this.current.value = { ...this.current.value, key, loading: true, error: null };
+    this.current.value = {
+      ...this.current.value,
+      key,
+      loading: true,
+      progress: null,
+      error: null,
+    };
     const answer = await this.loadWithRetries(control.signal);
     if (control.signal.aborted) return;
     if (answer.ok) {
       this.store(key, answer.value);
-      this.current.value = {
-        key,
-        loadedKey: key,
-        value: answer.value,
-        loading: false,
-        error: null,
-      };
+      this.current.value = { ...EMPTY, key, loadedKey: key, value: answer.value };
     } else {
-      this.current.value = {
-        key,
-        loadedKey: null,
-        value: null,
-        loading: false,
-        error: answer.error,
-      };
+      this.current.value = { ...EMPTY, key, error: answer.error };
     }
   }
 
   private async loadWithRetries(signal: AbortSignal): ApiResult<T> {
     for (let tries = 1; ; tries += 1) {
-      const answer = await this.options.load(signal);
+      const answer = await this.options.load(signal, (progress) => {
+        if (!signal.aborted) this.current.value = { ...this.current.peek(), progress };
+      });
       const final =
         answer.ok || tries === MAX_ATTEMPTS || this.options.isTemporary?.(answer.error) !== true;
       if (final || signal.aborted) return answer;

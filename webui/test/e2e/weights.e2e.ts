@@ -69,6 +69,40 @@ describe('the weights panel', () => {
     expect(await fixture.axeViolations()).toEqual([]);
   });
 
+  it('says how far the server is with a large model, and can be cancelled', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded(4);
+    // As the server answers while it reads a model for more than 3 s.
+    let asked = 0;
+    await page.route('**/models/pocket/weights', async (route) => {
+      asked += 1;
+      await route.fulfill({
+        status: 503,
+        headers: { 'retry-after': '2' },
+        contentType: 'application/problem+json',
+        body: JSON.stringify({
+          type: 'about:blank',
+          title: 'Too many concurrent queries',
+          status: 503,
+          code: 'queries_busy',
+          detail: 'The query is still being computed.',
+          progress: { read_bytes: (8 + (asked % 8)) * 2 ** 30, all_bytes: 64 * 2 ** 30 },
+        }),
+      });
+    });
+    await fixture.show(session, 'full=weights');
+    const text = panel().getByText(/^Reading all weights: [\d.]+ GiB of [\d.]+ GiB$/);
+    await text.waitFor();
+    const bar = panel().getByRole('progressbar', { name: 'Reading all weights' });
+    expect(Number(await bar.getAttribute('value'))).toBeGreaterThan(0);
+    expect(await fixture.axeViolations()).toEqual([]);
+    await panel().getByRole('button', { name: 'Cancel' }).click();
+    await panel().getByText('Cancelled.').waitFor();
+    await page.unroute('**/models/pocket/weights');
+    await panel().getByRole('button', { name: 'Start again' }).click();
+    await panel().getByText(/^\d+ tensors/).waitFor();
+  });
+
   it('shows the histogram of a tensor, with its figures', async () => {
     const session = await fixture.recorded(4);
     await fixture.show(session, 'full=weights', `p.weights=t:${TENSOR},show:histogram`);

@@ -9,7 +9,7 @@ import { Resource } from '../../state/resource';
 import { download } from '../../ui/download';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
-import { Empty, Failed, Loading } from '../../ui/States';
+import { Empty, Failed, Reading } from '../../ui/States';
 import { BarChart } from './BarChart';
 import { shortText } from './value_text';
 import type { TensorsProps } from './tensors_props';
@@ -45,7 +45,8 @@ function Errors(props: TensorsProps & { reference: string; imatrix: string | nul
     () =>
       new Resource<WeightsErrors>({
         key: () => `${model} ${reference} ${imatrix ?? ''}`,
-        load: (signal) => store.api.weightsErrors(model, reference, imatrix, signal),
+        load: (signal, progress) =>
+          store.api.weightsErrors(model, reference, imatrix, { signal, progress }),
         reconnects: store.connection.reconnects,
       }),
     [store, model, reference, imatrix],
@@ -66,7 +67,8 @@ function Errors(props: TensorsProps & { reference: string; imatrix: string | nul
       />
     );
   }
-  if (!value || !charts) return <Loading>Comparing all weights…</Loading>;
+  if (!value || !charts)
+    return <Reading what="Comparing all weights" resource={resource} />;
   const worst = worstOf(value.tensors);
   // Without a choice: the one that lost most.
   const tensor = options.value.tensor ?? worst?.name ?? null;
@@ -153,14 +155,24 @@ function Worst(props: PairProps & { tensor: string; show: (at: Place) => void })
     () =>
       new Resource<TensorErrors>({
         key: () => tensor,
-        load: (signal) => store.api.tensorErrors(model, reference, imatrix, tensor, signal),
+        load: (signal, progress) =>
+          store.api.tensorErrors(model, reference, imatrix, tensor, { signal, progress }),
         reconnects: store.connection.reconnects,
       }),
     [store, model, reference, imatrix, tensor],
   );
   const { value, error } = useResource(resource);
-  if (error) return <Failed what="The tensor cannot be compared." error={error} />;
-  if (!value) return <Loading>Comparing the tensor…</Loading>;
+  if (error)
+    return (
+      <Failed
+        what="The tensor cannot be compared."
+        error={error}
+        retry={() => {
+          resource.reload();
+        }}
+      />
+    );
+  if (!value) return <Reading what="Comparing the tensor" resource={resource} />;
   const place = (at: Place, text: string) => (
     <button
       type="button"
@@ -199,13 +211,23 @@ function Types({ store, model, reference, imatrix, errors }: PairProps & { error
     () =>
       new Resource<WeightsMix>({
         key: () => (asked.value ? `${reference} ${bytes} ${imatrix ?? ''}` : null),
-        load: (signal) => store.api.weightsMix(reference, bytes, imatrix, signal),
+        load: (signal, progress) =>
+          store.api.weightsMix(reference, bytes, imatrix, { signal, progress }),
         reconnects: store.connection.reconnects,
       }),
     [store, reference, bytes, imatrix],
   );
   const { value, error } = useResource(resource);
-  if (error) return <Failed what="No types were found." error={error} />;
+  if (error)
+    return (
+      <Failed
+        what="No types were found."
+        error={error}
+        retry={() => {
+          resource.reload();
+        }}
+      />
+    );
   if (!asked.value) {
     return (
       <p class="weights-note">
@@ -223,7 +245,7 @@ function Types({ store, model, reference, imatrix, errors }: PairProps & { error
       </p>
     );
   }
-  if (!value) return <Loading>Trying types…</Loading>;
+  if (!value) return <Reading what="Trying types" resource={resource} />;
   const list = value.tensors.flatMap(({ rule }) => (rule === null ? [] : [`${rule}\n`])).join('');
   return (
     <p class="weights-note" role="status">

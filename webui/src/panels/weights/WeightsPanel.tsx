@@ -18,7 +18,7 @@ import { download } from '../../ui/download';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
-import { Empty, Failed, Loading } from '../../ui/States';
+import { Empty, Failed, Loading, Reading } from '../../ui/States';
 import type { PanelProps } from '../panel';
 import { blockText, floatText, formulaText, shortText } from './value_text';
 import {
@@ -212,7 +212,7 @@ function Tensors({ store, panel, model, options, change }: TensorsProps) {
     () =>
       new Resource<{ readonly tensors: readonly WeightsOfTensor[] }>({
         key: () => model,
-        load: (signal) => store.api.weights(model, signal),
+        load: (signal, progress) => store.api.weights(model, { signal, progress }),
         reconnects: store.connection.reconnects,
       }),
     [store, model],
@@ -235,7 +235,7 @@ function Tensors({ store, panel, model, options, change }: TensorsProps) {
       />
     );
   }
-  if (!value) return <Loading>Reading all weights…</Loading>;
+  if (!value) return <Reading what="Reading all weights" resource={resource} />;
   const { tensor } = options.value;
   const active = rows.findIndex(({ name }) => name === tensor);
   return (
@@ -282,14 +282,23 @@ function Histograms({ store, model, tensor }: { store: Store; model: string; ten
     () =>
       new Resource<TensorWeights>({
         key: () => tensor,
-        load: (signal) => store.api.tensorWeights(model, tensor, signal),
+        load: (signal, progress) => store.api.tensorWeights(model, tensor, { signal, progress }),
         reconnects: store.connection.reconnects,
       }),
     [store, model, tensor],
   );
   const { value, error } = useResource(resource);
-  if (error) return <Failed what="The tensor cannot be read." error={error} />;
-  if (!value) return <Loading>Reading the tensor…</Loading>;
+  if (error)
+    return (
+      <Failed
+        what="The tensor cannot be read."
+        error={error}
+        retry={() => {
+          resource.reload();
+        }}
+      />
+    );
+  if (!value) return <Reading what="Reading the tensor" resource={resource} />;
   const rows = value.largest_rows.slice(0, 5);
   return (
     <div class="weights-charts">

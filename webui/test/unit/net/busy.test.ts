@@ -1,10 +1,10 @@
 import { signal } from '@preact/signals';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { retryWhileBusy } from '../../../src/net/busy';
-import type { ApiError } from '../../../src/net/call';
+import type { Rejection } from '../../../src/net/call';
 import { fails, rejected, succeeds } from '../fakes';
 
-const busy = (retryAfterMs?: number): ApiError => ({
+const busy = (retryAfterMs?: number): Rejection => ({
   kind: 'rejected',
   status: 503,
   code: 'queries_busy',
@@ -42,6 +42,24 @@ describe('a request to a busy server', () => {
     const send = vi.fn(() => fails(rejected(503)));
     expect(await retryWhileBusy(signal(0))(send)).toMatchObject({ ok: false });
     expect(send).toHaveBeenCalledTimes(1);
+  });
+
+  it('says how far the server is, and asks again soon', async () => {
+    const sentMs: number[] = [];
+    const seen: unknown[] = [];
+    const answer = retryWhileBusy(signal(0))(
+      () => {
+        sentMs.push(Date.now());
+        const progress = { readBytes: 100 * sentMs.length, allBytes: 1000 };
+        return sentMs.length < 4 ? fails({ ...busy(2000), progress }) : succeeds('rows');
+      },
+      undefined,
+      (progress) => seen.push(progress),
+    );
+    await vi.runAllTimersAsync();
+    expect(await answer).toEqual({ ok: true, value: 'rows' });
+    expect(seen).toEqual([100, 200, 300].map((readBytes) => ({ readBytes, allBytes: 1000 })));
+    expect(sentMs.slice(1).map((ms, i) => ms - (sentMs[i] ?? 0))).toEqual([150, 150, 150]);
   });
 
   it('ends when it is aborted', async () => {

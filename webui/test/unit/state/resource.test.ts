@@ -4,7 +4,10 @@ import type { ApiResult } from '../../../src/net/api';
 import { Resource } from '../../../src/state/resource';
 import { OFFLINE, fails, succeeds, rejected } from '../fakes';
 
-type Load = (signal: AbortSignal) => ApiResult<string>;
+type Load = (
+  signal: AbortSignal,
+  progress: (of: { readBytes: number; allBytes: number }) => void,
+) => ApiResult<string>;
 
 function make(load: Load, more: { cacheSize?: number; isTemporary?: () => boolean } = {}) {
   const key = signal<string | null>('a');
@@ -12,9 +15,9 @@ function make(load: Load, more: { cacheSize?: number; isTemporary?: () => boolea
   const requests: string[] = [];
   const resource = new Resource<string>({
     key: () => key.value,
-    load: (abort) => {
+    load: (abort, progress) => {
       requests.push(key.peek() ?? '');
-      return load(abort);
+      return load(abort, progress);
     },
     reconnects,
     ...more,
@@ -32,6 +35,27 @@ describe('a resource', () => {
     await settled();
     expect(resource.state.value).toMatchObject({ loadedKey: 'a', value: 'A', loading: false });
     stop();
+  });
+
+  it('shows how far a load is, and can be cancelled', async () => {
+    const signals: AbortSignal[] = [];
+    const { requests, resource } = make((abort, progress) => {
+      signals.push(abort);
+      progress({ readBytes: 3, allBytes: 8 });
+      return signals.length === 1 ? new Promise(() => undefined) : succeeds('A');
+    });
+    resource.use();
+    expect(resource.state.value).toMatchObject({ loading: true, progress: { readBytes: 3, allBytes: 8 } }); // prettier-ignore
+    resource.cancel();
+    expect(signals[0]?.aborted).toBe(true);
+    expect(resource.state.value).toMatchObject({ loading: false, progress: null, error: { kind: 'aborted' } }); // prettier-ignore
+    await settled();
+    expect(requests).toEqual(['a']); // not by itself
+    resource.reload();
+    await settled();
+    expect(resource.state.value).toMatchObject({ value: 'A', progress: null, error: null });
+    resource.cancel(); // nothing is loading
+    expect(resource.state.value).toMatchObject({ value: 'A', error: null });
   });
 
   it('keeps its value until the next response, and ignores outdated responses', async () => {
