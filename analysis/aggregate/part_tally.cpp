@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "analysis/common/derived_graphs.h"
+
 namespace tt {
 
 namespace {
@@ -14,38 +16,145 @@ void add_counts(std::size_t limit, Times times, std::vector<PartTally::Count>& c
     if (const std::uint32_t count = times(n)) counts.push_back({n, count});
 }
 
-}  // namespace
-
-// Counts the parts of a single step: each occurs once.
-void PartTally::list_one(const Series& series, std::size_t place) {
-  const std::vector<OutlineRule>& rules = series.outline->rules;
-  for (std::size_t r = 0; r < rules.size(); ++r) {
-    const auto set = series.set_of(rules[r], place);
-    for (std::uint32_t w = 0; w < set.size(); ++w)
-      for (std::uint64_t word = set[w]; word != 0; word &= word - 1)
-        counts_[r].push_back({w * 64 + static_cast<std::uint32_t>(std::countr_zero(word)), 1});
-  }
-  series.for_each_listed(place, [&](std::uint32_t rule, std::span<const std::uint32_t> listed) {
-    for (const std::uint32_t n : listed) counts_[rule].push_back({n, 1});
+// The parts of a rule that a step touched, ascending.
+template <class Each>
+void for_each_number(const Series& series, std::uint32_t rule, std::size_t place, Each each) {
+  const OutlineRule& of = series.outline->rules[rule];
+  const auto set = series.set_of(of, place);
+  for (std::uint32_t w = 0; w < set.size(); ++w)
+    for (std::uint64_t word = set[w]; word != 0; word &= word - 1)
+      each(w * 64 + static_cast<std::uint32_t>(std::countr_zero(word)));
+  if (!of.listed()) return;
+  series.for_each_listed(place, [&](std::uint32_t r, std::span<const std::uint32_t> listed) {
+    if (r == rule) std::ranges::for_each(listed, each);
   });
 }
 
-void PartTally::count(const Series& series, std::size_t from, std::size_t to) {
+}  // namespace
+
+void PartTally::select(const Series& series, std::size_t from, std::size_t to) {
   if (series_ == &series && from_ == from && to_ == to) return;
   series_ = &series;
   from_ = from;
   to_ = to;
+  counted_ = false;
+  const std::size_t ops = series.outline->divided_ops.size();
+  is_divided_.assign(ops, false);
+  times_.resize(std::max(times_.size(), ops));
+  executions_.resize(std::max(executions_.size(), ops));
+}
+
+std::span<const PartTally::Count> PartTally::of(std::uint32_t rule) {
+  if (!counted_) count();
+  counted_ = true;
+  return counts_[rule];
+}
+
+PartTally::OpGroup PartTally::divided(std::uint32_t op) {
+  const std::vector<std::uint32_t>& ops = series_->outline->divided_ops;
+  const auto rule_of = [&](std::uint32_t i) { return series_->outline->main_rule(i); };
+  const auto same = std::ranges::equal_range(ops, rule_of(op), {}, rule_of);
+  const auto first = static_cast<std::size_t>(same.begin() - ops.begin());
+  const OpGroup group{
+      .at = first + static_cast<std::size_t>(std::ranges::find(same, op) - same.begin()),
+      .first = first,
+      .last = first + same.size()};
+  if (!is_divided_[first]) divide(group);
+  is_divided_[first] = true;
+  return group;
+}
+
+// Lists the parts of a step and computes their shares.
+void PartTally::divide_step(const OpGroup& group, std::size_t place) {
+  const std::uint32_t rule =
+      series_->outline->main_rule(series_->outline->divided_ops[group.first]);
+  parts_.clear();
+  for_each_number(*series_, rule, place, [&](std::uint32_t n) { parts_.push_back(n); });
+  const std::size_t count = std::max<std::size_t>(1, parts_.size());
+  to_first_.assign(1, 1 / static_cast<double>(count));
+  to_other_ = to_first_;
+  for (const std::uint64_t ns :
+       series_->divided_ns[place].subspan(group.first, group.last - group.first)) {
+    const auto whole = static_cast<std::int64_t>(ns);
+    to_first_.push_back(static_cast<double>(share_of(whole, count, 0)));
+    to_other_.push_back(static_cast<double>(share_of(whole, count, 1)));
+  }
+}
+
+void PartTally::divide(const OpGroup& group) {
+  const std::uint32_t rule =
+      series_->outline->main_rule(series_->outline->divided_ops[group.first]);
+  const std::size_t columns = 1 + group.last - group.first;
+  const auto out = [&](std::size_t column) -> Division& {
+    return column == 0 ? executions_[group.first] : times_[group.first + column - 1];
+  };
+  for (std::size_t c = 0; c < columns; ++c) {
+    out(c).parts.clear();
+    out(c).unknown = 0;
+  }
+  if (to_ == from_ + 1) {
+    divide_step(group, from_);
+    for (std::size_t c = 0; c < columns; ++c) {
+      if (parts_.empty()) out(c).unknown = to_first_[c];
+      for (std::size_t i = 0; i < parts_.size(); ++i)
+        out(c).parts.push_back({parts_[i], i == 0 ? to_first_[c] : to_other_[c]});
+    }
+    return;
+  }
+  // The rows of `sums_` are the numbers of a set, else those of this list.
+  const std::uint32_t words = series_->outline->rules[rule].words;
+  std::vector<std::uint32_t> numbers;
+  if (words == 0) {
+    for (std::size_t place = from_; place < to_; ++place)
+      for_each_number(*series_, rule, place, [&](std::uint32_t n) { numbers.push_back(n); });
+    std::ranges::sort(numbers);
+    const auto repeated = std::ranges::unique(numbers);
+    numbers.erase(repeated.begin(), repeated.end());
+  }
+  const auto row_of = [&](std::uint32_t n) {
+    if (words != 0) return std::size_t{n};
+    return static_cast<std::size_t>(std::ranges::lower_bound(numbers, n) - numbers.begin());
+  };
+  const std::size_t rows = words != 0 ? std::size_t{words} * 64 : numbers.size();
+  sums_.assign(rows * columns, 0);
+  unknown_.assign(columns, 0);
+  const auto add = [&](double* sum, const std::vector<double>& amounts) {
+    for (std::size_t c = 0; c < columns; ++c) sum[c] += amounts[c];
+  };
+  for (std::size_t place = from_; place < to_; ++place) {
+    divide_step(group, place);
+    if (parts_.empty()) add(unknown_.data(), to_first_);
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      add(&sums_[row_of(parts_[i]) * columns], i == 0 ? to_first_ : to_other_);
+  }
+  for (std::size_t c = 0; c < columns; ++c) {
+    out(c).unknown = unknown_[c];
+    for (std::size_t row = 0; row < rows; ++row)
+      if (sums_[row * columns] > 0)
+        out(c).parts.push_back({words != 0 ? static_cast<std::uint32_t>(row) : numbers[row],
+                                sums_[row * columns + c]});
+  }
+}
+
+// Counts the parts of a single step: each occurs once.
+void PartTally::list_one(std::size_t place) {
+  for (std::uint32_t r = 0; r < series_->outline->rules.size(); ++r)
+    for_each_number(*series_, r, place, [&](std::uint32_t n) { counts_[r].push_back({n, 1}); });
+}
+
+void PartTally::count() {
+  const Series& series = *series_;
   const std::vector<OutlineRule>& rules = series.outline->rules;
   numbers_.resize(std::max(numbers_.size(), rules.size()));
   counts_.resize(numbers_.size());
   for (auto& numbers : numbers_) numbers.clear();
   for (auto& counts : counts_) counts.clear();
-  if (to == from + 1) return list_one(series, from);
+  if (to_ == from_ + 1) return list_one(from_);
 
   sets_.restart(series.outline->words);
-  for (std::size_t place = from; place < to; ++place) sets_.add(series.sets[place]);
-  if (series.number_ends[from] != series.number_ends[to]) {
-    for (std::size_t place = from; place < to; ++place)
+  for (std::size_t place = from_; place < to_; ++place) sets_.add(series.sets[place]);
+  if (series.number_ends[from_] != series.number_ends[to_]) {
+    for (std::size_t place = from_; place < to_; ++place)
       series.for_each_listed(place, [&](std::uint32_t rule, std::span<const std::uint32_t> listed) {
         numbers_[rule].insert(numbers_[rule].end(), listed.begin(), listed.end());
       });

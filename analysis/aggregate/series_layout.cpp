@@ -1,6 +1,7 @@
 #include "analysis/aggregate/series_layout.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace tt {
@@ -107,20 +108,42 @@ void SeriesLayout::cell_shares_of(const OutlineOp& op, const OutlineAccess* acce
 }
 
 void SeriesLayout::add_divided(const Item& item, double amount, std::span<double> cells) {
-  const OutlineOp& op = series_.outline->ops[item.op];
   const OutlineAccess& access = series_.outline->accesses[item.access];
   const auto counts = tally_.of(access.rule);
   double all = 0;
   for (const PartTally::Count& part : counts) all += part.count;
-  if (all == 0) {  // the touched parts are unknown
-    for (const CellShare& cell_share :
-         std::span(cell_shares_).subspan(item.first_cell_share, item.cell_shares))
-      cells[cell_share.cell] += amount * cell_share.share;
-    return;
-  }
+  if (all == 0) return add_undivided(item, amount, cells);
+  const auto share_of = [&](const PartTally::Count& part) {
+    return PartTally::Share{.number = part.number, .amount = amount * part.count / all};
+  };
+  add_parts(item, counts | std::views::transform(share_of), cells);
+}
+
+// The value of an op: PartTally divides it step by step.
+void SeriesLayout::add_divided_op(const Item& item, double share, std::span<double> cells) {
+  const PartTally::Division& division =
+      value_ == Value::Time ? tally_.time_of(item.op) : tally_.executions_of(item.op);
+  const auto share_of = [&](const PartTally::Share& part) {
+    return PartTally::Share{.number = part.number, .amount = share * part.amount};
+  };
+  add_parts(item, division.parts | std::views::transform(share_of), cells);
+  add_undivided(item, share * division.unknown, cells);
+}
+
+// To the cells of the whole item: it has no parts, or which of them were touched is unknown.
+void SeriesLayout::add_undivided(const Item& item, double amount, std::span<double> cells) const {
+  for (const CellShare& cell_share :
+       std::span(cell_shares_).subspan(item.first_cell_share, item.cell_shares))
+    cells[cell_share.cell] += amount * cell_share.share;
+}
+
+// `parts`: a range of PartTally::Share.
+void SeriesLayout::add_parts(const Item& item, const auto& parts, std::span<double> cells) {
+  const OutlineOp& op = series_.outline->ops[item.op];
+  const OutlineAccess& access = series_.outline->accesses[item.access];
   const bool keep = series_.outline->rules[access.rule].rule.limit <= kMaxCachedParts;
   auto& known = part_cell_shares_[item.access];
-  for (const PartTally::Count& part : counts) {
+  for (const PartTally::Share part : parts) {
     const std::vector<CellShare>* cell_shares = &scratch_;
     if (keep) {
       if (known.size() <= part.number) known.resize(std::size_t{part.number} + 1);
@@ -132,9 +155,8 @@ void SeriesLayout::add_divided(const Item& item, double amount, std::span<double
       scratch_.clear();
       cell_shares_of(op, &access, part.number, scratch_);
     }
-    const double of_part = amount * part.count / all;
     for (const CellShare& cell_share : *cell_shares)
-      cells[cell_share.cell] += of_part * cell_share.share;
+      cells[cell_share.cell] += part.amount * cell_share.share;
   }
 }
 
@@ -180,14 +202,13 @@ void SeriesLayout::add_item(const Item& item, const SeriesShare& share, std::spa
   const double amount = share.share_of(item.op) * times * item.unit;
   if (amount == 0) return;
   total += amount;
-  if (item.divided) return add_divided(item, amount, cells);
-  for (const CellShare& cell_share :
-       std::span(cell_shares_).subspan(item.first_cell_share, item.cell_shares))
-    cells[cell_share.cell] += amount * cell_share.share;
+  if (!item.divided) return add_undivided(item, amount, cells);
+  if (is_op_value(value_)) return add_divided_op(item, share.share_of(item.op), cells);
+  add_divided(item, amount, cells);
 }
 
 void SeriesLayout::add(const SeriesShare& share, std::span<double> cells, double& total) {
-  if (any_divided_) tally_.count(series_, share.from, share.to);
+  if (any_divided_) tally_.select(series_, share.from, share.to);
   if (value_ != Value::Time && share.op_shares.empty() && std::exchange(added_whole_, true)) {
     for (const Merged& of : merged()) {
       const double amount = share.share * times_of(share, of.rule, of.parts);

@@ -64,6 +64,9 @@ class SeriesLayout {
   void cell_shares_of(const OutlineOp& op, const OutlineAccess* access, std::uint32_t part,
                       std::vector<CellShare>& out) const;
   void add_divided(const Item& item, double amount, std::span<double> cells);
+  void add_divided_op(const Item& item, double share, std::span<double> cells);
+  void add_undivided(const Item& item, double amount, std::span<double> cells) const;
+  void add_parts(const Item& item, const auto& parts, std::span<double> cells);
 
   const Series& series_;
   const PlacedAxis x_, y_;

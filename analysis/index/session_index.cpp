@@ -210,6 +210,7 @@ Series& SessionIndex::series_of(const Key& key) {
                   .number_ends = {0},
                   .numbers = {},
                   .packed_times = {},
+                  .divided_ns = NumberTable<std::uint64_t>(outline->divided_ops.size()),
                   .times = NumberTable<std::uint64_t>(ran),
                   .time_sum = std::vector<std::uint64_t>(ran),
                   .fixed = {},
@@ -246,6 +247,10 @@ std::uint64_t SessionIndex::add_times(Series& series, std::span<const std::byte>
     series.time_sum[i] += op_ns[i];
     all += op_ns[i];
   }
+  const auto divided = series.divided_ns.add_zeros();
+  for (std::size_t i = 0; i < divided.size(); ++i)
+    if (const std::uint32_t op = series.outline->divided_ops[i]; op < op_ns.size())
+      divided[i] = op_ns[op];
   return all;
 }
 

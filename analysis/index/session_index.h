@@ -22,7 +22,9 @@
 //     Per op, the prefix sum over the steps of the series is stored at every kStride-th step
 //     (total ops / kStride * 8 bytes). For a step between two of these, the steps from the
 //     nearer one are added, at most kStride / 2. So the time of every op in any range of steps
-//     costs a difference of two vectors and a few microseconds.
+//     costs a difference of two vectors and a few microseconds. The few ops whose time is divided
+//     among the parts of an access (experts, rows) are also stored unpacked: their parts differ
+//     from step to step.
 //
 // So the cost of a raster column depends on the accesses of a template, not on the number of
 // steps. The index is not stored in the file. bench/analysis/raster_bench measures its cost.
@@ -119,9 +121,10 @@ struct Series {
   NumberTable<std::uint64_t> sets;         // one row per step; TemplateOutline::words columns
   std::vector<std::uint64_t> number_ends;  // steps + 1 offsets into `numbers`
   std::vector<std::uint32_t> numbers;
-  BlobList packed_times;                // per step, input of unpack_times()
-  NumberTable<std::uint64_t> times;     // per op, sums before step 0, kStride, 2 * kStride...
-  std::vector<std::uint64_t> time_sum;  // per op, sums over all steps
+  BlobList packed_times;                  // per step, input of unpack_times()
+  NumberTable<std::uint64_t> divided_ns;  // per step, of TemplateOutline::divided_ops
+  NumberTable<std::uint64_t> times;       // per op, sums before step 0, kStride, 2 * kStride...
+  std::vector<std::uint64_t> time_sum;    // per op, sums over all steps
   // Totals of one step: `fixed`, plus per_part * the number of parts of each rule.
   AccessTotals fixed;
   struct PerPart {

@@ -60,6 +60,16 @@ void choose_sets(TemplateOutline& outline) {
   }
 }
 
+void list_divided_ops(TemplateOutline& outline) {
+  for (std::uint32_t i = 0; i < outline.ops.size(); ++i) {
+    if (outline.ops[i].main == kNone) continue;
+    const std::uint32_t rule = outline.main_rule(i);
+    if (rule != kNone && outline.rules[rule].rule.separate) outline.divided_ops.push_back(i);
+  }
+  std::ranges::stable_sort(outline.divided_ops, {},
+                           [&](std::uint32_t op) { return outline.main_rule(op); });
+}
+
 }  // namespace
 
 std::uint32_t SessionNames::tensor(const Tensor& root) {
@@ -164,6 +174,7 @@ TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names, Head
     outline.ops.push_back(out);
   }
   choose_sets(outline);
+  list_divided_ops(outline);
   return outline;
 }
 

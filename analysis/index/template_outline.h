@@ -116,10 +116,16 @@ struct OutlineRule {
 };
 
 struct TemplateOutline {
+  // Of the op's main access; the op has one.
+  std::uint32_t main_rule(std::uint32_t op) const { return accesses[ops[op].main].rule; }
+
   std::uint32_t slots = 0;  // of the template
   std::vector<OutlineOp> ops;
   std::vector<OutlineAccess> accesses;  // in the order of accesses_of()
   std::vector<OutlineRule> rules;
+  // Ops whose main access has parts that are separate accesses, which divide the op's time. Those
+  // of one rule are adjacent.
+  std::vector<std::uint32_t> divided_ops;
   bool batched = false;               // whether any rule is batched()
   std::uint32_t words = 0;            // total words of the sets of all rules
   std::vector<std::uint32_t> limits;  // per slot: limit of its set; 0: not stored as a set

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
-#include <optional>
-#include <tuple>
+#include <vector>
 
 #include "analysis/tables/tensor_table.h"
 #include "tests/analysis/accesses/naive_filter.h"
@@ -45,20 +45,6 @@ double share_in(Axis axis, const Step& step, std::uint32_t op, Range<std::int64_
   return overlap(static_cast<double>(all.from), static_cast<double>(all.to), from, to);
 }
 
-// Whether steps are ordered on an axis: begins and ends never decrease.
-bool steps_are_ordered(const SessionReader& reader, Axis axis) {
-  bool ordered = true;
-  Range<std::int64_t> last{INT64_MIN, INT64_MIN};
-  const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
-    const auto next = extent(axis, step);
-    ordered = ordered && next.from >= last.from && next.to >= last.to;
-    last = next;
-    return true;
-  });
-  EXPECT_TRUE(read.has_value());
-  return ordered;
-}
-
 class NaiveRasterBuilder {
  public:
   NaiveRasterBuilder(const SessionReader& reader, const SessionIndex& index,
@@ -69,39 +55,28 @@ class NaiveRasterBuilder {
         like_(like),
         filter_(query.filter),
         rules_(kernel_rules_of(index.info())) {
-    for (const Axis axis : {Axis::Token, Axis::Time}) {
-      const bool requested =
-          like.x.axis == axis || like.y.axis == axis || all_of(axis).from > INT64_MIN;
-      groups_steps_ = groups_steps_ && (!requested || steps_are_ordered(reader, axis));
-    }
     out_.cells.resize(std::size_t{like.x.pixels} * like.y.pixels);
   }
 
   void add_step(const Step& step) {
     if (step.graph.v == 0 || (filter_.phase && step.phase != *filter_.phase)) return;
-    auto of = std::make_shared<StepContext>();
-    of->step = step;
-    of->graph = reader_.graph(step.graph).value();
-    of->accesses = accesses_of(*of->graph);
-    of->allocation = reader_.allocation(step.allocation).value();
-    for_each_access(*of->graph, of->accesses, step, [&](const StepAccess& row) {
-      of->rows[&of->accesses[row.access]].push_back(row);
+    StepContext of{.step = step,
+                   .graph = reader_.graph(step.graph).value(),
+                   .accesses = {},
+                   .allocation = reader_.allocation(step.allocation).value(),
+                   .rows = {}};
+    of.accesses = accesses_of(*of.graph);
+    for_each_access(*of.graph, of.accesses, step, [&](const StepAccess& row) {
+      of.rows[&of.accesses[row.access]].push_back(row);
     });
     if (query_.value < Value::Executions) {
-      add_accesses(*of);
+      add_accesses(of);
     } else {
       add_ops(of);
     }
   }
 
-  NaiveRaster take() {
-    for (const auto& [key, group] : step_groups_) {
-      const StepContext& first = *group.first;
-      for (const auto& [op, sum] : group.ops)
-        add_shared(first, op, main_access(*first.graph, first.accesses, op), sum.amount, sum.parts);
-    }
-    return std::move(out_);
-  }
+  NaiveRaster take() { return std::move(out_); }
 
  private:
   struct StepContext {
@@ -111,21 +86,6 @@ class NaiveRasterBuilder {
     Allocation allocation;
     std::map<const Access*, std::vector<StepAccess>> rows;
   };
-  // Parts of an access and the number of touches of each.
-  using Parts = std::map<std::uint64_t, std::pair<StepAccess, double>>;
-  // Complete steps of one template that are added together: the parts divide the summed amount.
-  struct StepGroup {
-    std::shared_ptr<StepContext> first;
-    struct Sum {
-      double amount = 0;
-      Parts parts;
-    };
-    std::map<std::uint32_t, Sum> ops;
-  };
-  // The properties that such steps have in common, including their pixel on the step, token or
-  // time axis.
-  using StepGroupKey = std::tuple<TemplateId, AllocationId, Phase, std::size_t, std::uint32_t>;
-
   // The step, token or time axis; null: the raster has none.
   const RasterAxis* when() const {
     for (const RasterAxis* axis : {&like_.x, &like_.y})
@@ -162,23 +122,6 @@ class NaiveRasterBuilder {
       if (of > 0) shares[p] = of;
     }
     return shares;
-  }
-
-  // The pixel that contains the whole step; 0 without a step, token or time axis. nullopt: the
-  // step crosses the edge of a pixel or of the filter, or is outside.
-  std::optional<std::uint32_t> pixel_of_whole_step(const Step& step) const {
-    if (!groups_steps_) return std::nullopt;
-    const auto contains = [&](Axis axis, Range<std::int64_t> in) {
-      const auto [from, to] = extent(axis, step);
-      return from >= in.from && to <= in.to;
-    };
-    for (const Axis axis : kAxesOfWhen)
-      if (!contains(axis, all_of(axis))) return std::nullopt;
-    const RasterAxis* axis = when();
-    if (axis == nullptr) return 0;
-    for (std::uint32_t p = 0; p < axis->pixels; ++p)
-      if (contains(axis->axis, pixel(*axis, p))) return p;
-    return std::nullopt;
   }
 
   void add(const Fact& fact, double amount) {
@@ -235,49 +178,40 @@ class NaiveRasterBuilder {
     }
   }
 
-  void add_ops(const std::shared_ptr<StepContext>& of) {
-    const Step& step = of->step;
+  void add_ops(const StepContext& of) {
+    const Step& step = of.step;
     const bool all = step.op_ends.empty() && !step.aborted;
-    const std::size_t ran = all ? of->graph->ops.size() : step.op_ends.size();
-    const auto whole = pixel_of_whole_step(step);
+    const std::size_t ran = all ? of.graph->ops.size() : step.op_ends.size();
     for (std::uint32_t op = 0; op < ran; ++op) {
-      const Access* main = main_access(*of->graph, of->accesses, op);
-      if (!op_passes(filter_, *of->graph, op, rules_)) continue;
+      const Access* main = main_access(*of.graph, of.accesses, op);
+      if (!op_passes(filter_, *of.graph, op, rules_)) continue;
       if (filter_.about_accesses() &&
-          (main == nullptr || !access_passes(filter_, *of->graph, *main)))
+          (main == nullptr || !access_passes(filter_, *of.graph, *main)))
         continue;
       const Ns begin = op == 0 ? step.first_op : step.op_ends.empty() ? Ns{} : step.op_ends[op - 1];
       const double amount = query_.value == Value::Executions ? 1
                             : step.op_ends.empty()
                                 ? 0
                                 : static_cast<double>((step.op_ends[op] - begin).v);
-      Parts parts;
-      if (main != nullptr && main->slot != kNoSlot && part_rule(*of->graph, *main).separate)
-        for (const StepAccess& row : of->rows[main]) parts[number_of(*main, row)] = {row, 1};
-      if (!whole) {
-        add_shared(*of, op, main, amount, parts);
-        continue;
-      }
-      StepGroup& group = step_groups_[{step.graph, step.allocation, step.phase, ran, *whole}];
-      if (group.first == nullptr) group.first = of;
-      StepGroup::Sum& sum = group.ops[op];
-      sum.amount += amount;
-      for (const auto& [number, part] : parts)
-        sum.parts.try_emplace(number, part.first, 0).first->second.second += 1;
+      add_shared(of, op, main, amount);
     }
   }
 
-  // Divides the amount of an op among its touched parts in proportion to their touches. Without
-  // touched parts, it goes to the whole range that the op may touch.
-  void add_shared(const StepContext& of, std::uint32_t op, const Access* main, double amount,
-                  const Parts& parts) {
+  // Divides the amount of an op equally among the parts that its main access touched in the step,
+  // times in whole nanoseconds. Without touched parts, it goes to the whole range that the op may
+  // touch.
+  void add_shared(const StepContext& of, std::uint32_t op, const Access* main, double amount) {
     const bool of_ops = is_op_axis(query_.x.axis) && is_op_axis(query_.y.axis);
     if (of_ops || main == nullptr) return add(fact_of(of, nullptr, nullptr, op), amount);
+    std::vector<StepAccess> parts;
+    if (const auto rows = of.rows.find(main);
+        rows != of.rows.end() && main->slot != kNoSlot && part_rule(*of.graph, *main).separate)
+      parts = rows->second;
     if (parts.empty()) return add(fact_of(of, main, nullptr, op), amount);
-    double all = 0;
-    for (const auto& [number, part] : parts) all += part.second;
-    for (const auto& [number, part] : parts)
-      add(fact_of(of, main, &part.first, op), amount * part.second / all);
+    const auto count = static_cast<double>(parts.size());
+    const double each = query_.value == Value::Time ? std::trunc(amount / count) : amount / count;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      add(fact_of(of, main, &parts[i], op), i == 0 ? amount - each * (count - 1) : each);
   }
 
   const SessionReader& reader_;
@@ -286,10 +220,7 @@ class NaiveRasterBuilder {
   const Raster& like_;
   const TraceFilter& filter_;
   const KernelRules rules_;
-  // Steps that are not ordered on the queried axes are added one by one.
-  bool groups_steps_ = true;
   NaiveRaster out_;
-  std::map<StepGroupKey, StepGroup> step_groups_;
 };
 
 }  // namespace

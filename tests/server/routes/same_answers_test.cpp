@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <expected>
 #include <format>
 #include <map>
@@ -28,6 +30,7 @@
 #include "tests/server/support/test_server.h"
 #include "tests/support/command_output.h"
 #include "tests/support/models/traced_model.h"
+#include "tests/support/sessions/random_session.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_paths.h"
 
@@ -492,6 +495,116 @@ TEST_P(SameAnswers, OfEveryWordOfAFilter) {
   }
   EXPECT_GT(empty, 5U);
   EXPECT_GT(full, 20U);
+}
+
+// A session whose steps differ much in length: the time of step i is (1 + i % 5)^3 times as long.
+RandomSession with_uneven_steps(RandomSession session) {
+  Ns at = session.steps.front().begin;
+  for (Step& step : session.steps) {
+    const std::int64_t of = 1 + step.id.v % 5, factor = of * of * of;
+    const Ns begin = step.begin;
+    const auto stretched = [&](Ns time) { return Ns{at.v + (time - begin).v * factor}; };
+    step.begin = at;
+    step.first_op = stretched(step.first_op);
+    for (Ns& end : step.op_ends) end = stretched(end);
+    at = step.end = stretched(step.end);
+  }
+  return session;
+}
+
+// The time of an expert has one rule: each step divides the time of an op equally among the experts
+// that it read. REST, tt and SQL have the same nanoseconds, and so has a computation from the rows
+// of ops and accesses alone.
+TEST(Analyses, HaveTheSameTimeOfAnExpert) {
+  ensure_backends_loaded();
+  TracedModel model(generated_model({.shape = "moe"}));
+  const auto run = model.run(greedy_tokens(40, 40));
+  RandomSession session = with_uneven_steps(read_session(run.file).value());
+  session.info.id = "uneven";
+  TestServer server({.model = {}});
+  const std::string file = (server.data / "uneven.ttrace").string();
+  ASSERT_TRUE(write_session(file, session).has_value());
+  const std::string route = "/api/v1/sessions/uneven/";
+  const auto rows = [&](const std::string& sql) {
+    const TestResponse answer =
+        server.post(route + "query", json{{"sql", sql}, {"limit", 1'000'000}}.dump());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_FALSE(answer.body.value("more", false));
+    return answer.body["rows"];
+  };
+
+  using Times = std::map<std::string, std::int64_t>;  // by "blk.LAYER expert NUMBER"
+  const auto name = [](const json& layer, const json& expert) {
+    return std::format("blk.{} expert {}", layer.get<int>(), expert.get<int>());
+  };
+  Times expected, by_count;
+  std::map<std::pair<int, int>, std::vector<std::string>> of_op;  // by step and op
+  std::map<std::string, std::map<std::string, double>> reads;     // by op of a phase, and expert
+  std::map<std::string, double> op_ns;
+  for (const json& row :
+       rows("SELECT step, op, layer_id, expert_id FROM access WHERE expert_id IS NOT NULL AND "
+            "tensor_kind = 'weight' ORDER BY step, op, expert_id"))
+    of_op[{row[0], row[1]}].push_back(name(row[2], row[3]));
+  for (const json& row :
+       rows("SELECT step, op, duration_ns, phase || template || ' ' || op FROM op")) {
+    const auto found = of_op.find({row[0], row[1]});
+    if (found == of_op.end()) continue;
+    const auto& experts = found->second;
+    const auto count = static_cast<std::int64_t>(experts.size());
+    const std::int64_t ns = row[2], each = ns / count;
+    op_ns[row[3]] += static_cast<double>(ns);
+    for (std::size_t i = 0; i < experts.size(); ++i) {
+      expected[experts[i]] += i == 0 ? ns - each * (count - 1) : each;
+      reads[row[3]][experts[i]] += 1;
+    }
+  }
+  ASSERT_GT(expected.size(), 16U);
+  // Dividing the sum over the steps instead would give other times.
+  for (const auto& [op, counts] : reads) {
+    double all = 0;
+    for (const auto& [expert, count] : counts) all += count;
+    for (const auto& [expert, count] : counts)
+      by_count[expert] += std::llround(op_ns[op] * count / all);
+  }
+  double largest = 0;
+  for (const auto& [expert, ns] : expected)
+    largest = std::max(
+        largest, std::abs(static_cast<double>(by_count[expert] - ns)) / static_cast<double>(ns));
+  EXPECT_GT(largest, 0.1);
+
+  Times of_sql;
+  for (const json& row :
+       rows("SELECT layer_id, expert_id, sum(self_ns) FROM access WHERE expert_id "
+            "IS NOT NULL GROUP BY layer_id, expert_id"))
+    of_sql[name(row[0], row[1])] = row[2];
+  EXPECT_EQ(of_sql, expected);
+  const auto of_rows = [](const json& answer, const char* part) {
+    Times times;
+    for (const json& row : answer["rows"])
+      times[row["name"]] = static_cast<std::int64_t>(row[part]["time_ns"].get<double>());
+    return times;
+  };
+  const TestResponse of_rest = server.get(route + "breakdown?by=expert&limit=1000");
+  ASSERT_EQ(of_rest.status, 200) << of_rest.body;
+  EXPECT_EQ(of_rows(of_rest.body, "all"), expected);
+  EXPECT_EQ(of_rows(server.get(route + "hot?by=expert&limit=1000").body, "all"), expected);
+  const auto of_tt = [&](const std::string& arguments) {
+    return json::parse(command_output(std::format("{} {} --json", kTestPaths.tt, arguments)));
+  };
+  EXPECT_EQ(of_rows(of_tt(std::format("analyze breakdown {} by=expert limit=1000", file)), "all"),
+            expected);
+  EXPECT_EQ(of_rows(of_tt(std::format("hot {} --by expert --limit 1000", file)), "all"), expected);
+  // Ranges of steps, here single ones, add up to the same: no answer depends on where a range ends.
+  Times of_steps;
+  for (const Step& step : session.steps)
+    for (const auto& [expert, ns] :
+         of_rows(server
+                     .get(std::format("{}breakdown?by=expert&limit=1000&from_step={}&to_step={}",
+                                      route, step.id.v, step.id.v + 1))
+                     .body,
+                 "all"))
+      of_steps[expert] += ns;
+  EXPECT_EQ(of_steps, expected);
 }
 
 // Questions about one file, as arguments of `tt`. Exit status 1: it does not apply to the session.
