@@ -82,8 +82,8 @@ std::string endpoint_error(const std::string& endpoint) {
   return valid ? "" : "must be host:port, not '" + endpoint + "'";
 }
 
-// $XDG_CACHE_HOME/tensor-trace/read_bandwidth, or its fallback from the XDG specification. Empty:
-// there is no home folder.
+}  // namespace
+
 std::filesystem::path default_bandwidth_file() {
   const char* name = "tensor-trace/read_bandwidth";
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -92,8 +92,6 @@ std::filesystem::path default_bandwidth_file() {
   if (home == nullptr || *home != '/') return {};
   return std::filesystem::path(home) / ".cache" / name;
 }
-
-}  // namespace
 
 void add_model_options(CLI::App& app, ModelOptions& model) {
   model.bandwidth_file = default_bandwidth_file();

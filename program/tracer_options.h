@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "tracer/request/model_options.h"
 
@@ -10,5 +11,9 @@ namespace tt {
 // The structs must outlive the parsing; their initial values are the defaults.
 void add_model_options(CLI::App& app, ModelOptions& model);
 void add_context_options(CLI::App& app, ContextOptions& context);
+
+// Of the read bandwidth of the machine: $XDG_CACHE_HOME/tensor-trace/read_bandwidth, or its
+// fallback from the XDG specification. Empty: there is no home folder.
+std::filesystem::path default_bandwidth_file();
 
 }  // namespace tt

@@ -150,17 +150,22 @@ std::expected<void, TraceError> gather_reuse(const ReadSequence& sequence, Sessi
 }
 
 // The bytes per second of each generating step that nothing disturbed, and the highest of all.
-void gather_rates(const SessionIndex& index, SessionFigures& data) {
-  for (const IndexedStep& step : index.steps()) {
+Status gather_rates(const SessionIndex& index, const SessionReader& reader, SessionFigures& data) {
+  std::optional<StepId> last;
+  for (std::uint32_t i = 0; i < index.steps().size(); ++i) {
+    const IndexedStep& step = index.steps()[i];
     if (step.phase != Phase::Generate || step.series == kNone || !step.timed || !step.is_normal() ||
         step.op_ns == 0)
       continue;
     const double rate =
         static_cast<double>(step.totals.read.v) * 1e9 / static_cast<double>(step.op_ns);
     data.fastest_read_rate = std::max(data.fastest_read_rate, rate);
+    last = StepId{i};
     if (!is_disturbed(step.verdict)) data.step_read_rates.push_back(rate);
   }
   std::ranges::sort(data.step_read_rates);
+  if (!last) return {};
+  return reader.step(*last).transform([&](const Step& step) { data.threads = step.threads; });
 }
 
 std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
@@ -260,7 +265,8 @@ std::expected<SessionFigures, TraceError> gather_session_figures(const SessionIn
   gather_steps(index, data);
   if (const auto devices = gather_devices(index, reader, data); !devices)
     return std::unexpected(devices.error());
-  gather_rates(index, data);
+  if (auto gathered = gather_rates(index, reader, data); !gathered)
+    return std::unexpected(gathered.error());
   if (!got(step_costs(index, Axis::OpKind, {}, keep_going), data.op_kinds)) return stop();
   if (!got(step_costs(index, Axis::Component, {}, keep_going), data.components)) return stop();
   if (!got(step_costs(index, Axis::Layer, {}, keep_going), data.layers)) return stop();

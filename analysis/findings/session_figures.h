@@ -61,6 +61,7 @@ struct SessionFigures {
   StepCosts op_kinds, components, layers;  // they decide what is slow
   // Bytes read per second of op time of each generating step that nothing disturbed, ascending.
   std::vector<double> step_read_rates;
+  std::uint32_t threads = 0;     // of the last of these steps; 0: not recorded
   double fastest_read_rate = 0;  // the highest of all of them, disturbed ones included; 0: none
   Bytes weights_read{}, weights_distinct{};
   // The part of both in the mapped file. The rest are copies in memory (repacked weights,

@@ -41,6 +41,9 @@ FindingBasis all_steps(const SessionFigures& f) {
   return {.phase = std::nullopt, .steps = f.steps - f.left_out, .clean_only = f.left_out > 0};
 }
 
+// Steps from which on the interval of their median says something.
+constexpr std::size_t kLeastRates = 8;
+
 bool is_held_up(const SessionFigures& f) {
   return f.conditions.verdict == Verdict::Contended || f.conditions.verdict == Verdict::Throttled;
 }
@@ -328,9 +331,17 @@ double waits_per_token(const SessionFigures& f) {
   return ratio(f.by_tensor.total.generate.faults, f.generated_tokens);
 }
 
+// The share of the threads' time in which they could not run. From half of it on, this is what
+// limits the speed, whatever the rest was spent on.
+constexpr double kMostlyHeldUp = 0.5;
+double held_up_share(const SessionFigures& f) {
+  return ratio(f.conditions.time.wait_ns + f.conditions.time.throttled_ns,
+               f.conditions.time.total_ns);
+}
+
 const char* speed_limit(const SessionFigures& f, const BandwidthFinding& bandwidth) {
   if (f.conditions.verdict == Verdict::Disk || waits_per_token(f) >= 1) return "disk";
-  if (is_held_up(f)) return "disturbed";
+  if (is_held_up(f)) return held_up_share(f) >= kMostlyHeldUp ? "held_up" : "disturbed";
   if (is_sampling_slow(f)) return "sampling";
   switch (bandwidth.use) {
     case BandwidthUse::Near:
@@ -359,6 +370,33 @@ const char* to_text(BandwidthUse use) {
       return "from_cache";
   }
   return "unknown";
+}
+
+bool only_cpu_computes(const SessionFigures& f) {
+  return f.devices.size() == 1 && f.devices.front().name == "CPU";
+}
+// Of the generated steps.
+std::uint64_t threads_of(const SessionFigures& f) {
+  return f.threads > 0 ? f.threads : f.info.fact_number("context.threads").value_or(0);
+}
+
+// Why the limit is not known, if the machine did not disturb the run.
+void add_unknown(const SessionFigures& f, const BandwidthFinding& bandwidth, Figures& figures) {
+  const auto measured_with = f.info.fact_number("host.read_bandwidth_threads");
+  const std::string_view recorded = f.info.fact("host.no_read_bandwidth");
+  const bool is_import = !f.info.fact("trace.imported_from").empty();
+  figures.add("unknown_because", bandwidth.use == BandwidthUse::Unclear ? "near_bandwidth"
+                                 : !only_cpu_computes(f)                ? "other_device"
+                                 : !has_generated(f)                    ? "no_generation"
+                                 : bandwidth.bandwidth > 0              ? "few_steps"
+                                 : measured_with                        ? "other_threads"
+                                 : !recorded.empty()                    ? std::string(recorded)
+                                 : is_import                            ? "imported"
+                                                                        : "not_recorded");
+  figures.add("rates", Count, static_cast<double>(f.step_read_rates.size()))
+      .add("rates_needed", Count, static_cast<double>(kLeastRates))
+      .add("threads", Count, static_cast<double>(threads_of(f)))
+      .add("measured_with_threads", Count, measured_with);
 }
 
 // Steps that the times are of and that nothing disturbed.
@@ -408,6 +446,7 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
   if (bandwidth.median > 0) figures.add("read_rate", Rate, bandwidth.median);
   if (bandwidth.low > 0)
     figures.add("read_rate_low", Rate, bandwidth.low).add("read_rate_high", Rate, bandwidth.high);
+  if (figures.word("limit") == "unknown") add_unknown(f, bandwidth, figures);
   if (is_sampling_slow(f)) figures.add("sampling", Share, f.speed.sample_share());
   figures.add("memory_budget", FigureUnit::Size, active_budget(f.info));
   if (is_disturbed(f)) {
@@ -415,6 +454,7 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
     if (bandwidth.fastest > 0) figures.add("read_rate_fastest", Rate, bandwidth.fastest);
     figures.add("verdict", to_text(*f.conditions.verdict))
         .add("clean_steps", Count, static_cast<double>(clean_steps(f)));
+    if (is_held_up(f)) figures.add("held_up", Share, held_up_share(f));
     if (f.conditions.time.total_ns > 0)
       figures.add("blocked", Share, f.conditions.time.blocked_ns / f.conditions.time.total_ns);
   }
@@ -730,21 +770,19 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
   BandwidthFinding found;
   // Measured with the threads of this session.
   const auto measured_with = f.info.fact_number("host.read_bandwidth_threads");
-  if (measured_with && measured_with == f.info.fact_number("context.threads"))
+  if (measured_with && *measured_with == threads_of(f))
     found.bandwidth = static_cast<double>(f.info.fact_number("host.read_bandwidth").value_or(0));
   const std::vector<double>& rates = f.step_read_rates;
   if (!rates.empty()) found.median = rates[rates.size() / 2];
   // Order statistics: the median is between these ranks in 95 % of all samples.
-  constexpr std::size_t kLeastSteps = 8;
-  if (rates.size() >= kLeastSteps) {
+  if (rates.size() >= kLeastRates) {
     const auto n = static_cast<double>(rates.size());
     const double half = 0.98 * std::sqrt(n);
     found.low = rates[static_cast<std::size_t>(std::max(0.0, std::floor(n / 2 - half)))];
     found.high =
         rates[std::min(rates.size() - 1, static_cast<std::size_t>(std::ceil(n / 2 + half)))];
   }
-  const bool only_cpu = f.devices.size() == 1 && f.devices.front().name == "CPU";
-  if (!only_cpu) return found;
+  if (!only_cpu_computes(f)) return found;
   // Weights that fit into the last cache are not read from memory.
   const auto cache = f.info.fact_number("host.last_cache_bytes").value_or(0);
   if (f.weights_distinct.v > 0 && f.weights_distinct.v <= cache) {

@@ -35,7 +35,7 @@ enum class BandwidthUse : std::uint8_t {
 };
 struct BandwidthFinding {
   BandwidthUse use = BandwidthUse::Unknown;
-  double bandwidth = 0;      // bytes per second; 0: not measured
+  double bandwidth = 0;      // bytes per second; 0: not measured with these threads
   double median = 0;         // bytes read per second of op time, of the steps
   double low = 0, high = 0;  // 95 % interval of the median; 0: too few steps
   double fastest = 0;        // of the fastest step, a disturbed one included; 0: says nothing

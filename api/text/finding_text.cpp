@@ -199,6 +199,97 @@ std::string bandwidth_text(const Figures& f) {
                      rate(f, "read_rate_high"), rate(f, "read_bandwidth"));
 }
 
+// Why it is not known what limits the speed, and how to know it.
+struct UnknownLimit {
+  std::string_view word;  // the figure unknown_because
+  const char* brief;      // for the headline
+  std::string (*text)(const Figures&);
+};
+// The read bandwidth is missing.
+constexpr const char* kNotMeasured = "unknown: memory bandwidth not measured";
+std::string not_measured(std::string_view why) {
+  return std::format("the read bandwidth of the machine was not measured: {}", why);
+}
+std::string options_of_threads(const Figures& f) {
+  return has(f, "threads") ? std::format("-m MODEL -t {}", count(f, "threads")) : "-m MODEL";
+}
+constexpr UnknownLimit kUnknownLimits[] = {
+    {"near_bandwidth", "near memory bandwidth",
+     [](const Figures& f) {
+       return "the ops read " + bandwidth_text(f) + ", which is near the limit";
+     }},
+    {"few_steps", "unknown: too few steps",
+     [](const Figures& f) {
+       return std::format(
+           "it takes at least {} generated steps that nothing disturbed, and the "
+           "session has {}. Generate more tokens",
+           count(f, "rates_needed"), count(f, "rates"));
+     }},
+    {"no_generation", "unknown: nothing generated",
+     [](const Figures&) -> std::string {
+       return "it is decided from generated steps, and the session has none";
+     }},
+    {"other_device", "unknown: another device computed",
+     [](const Figures&) -> std::string {
+       return "not only the CPU computed, and the bandwidth of other devices is not measured";
+     }},
+    {"other_threads", kNotMeasured,
+     [](const Figures& f) {
+       return std::format(
+           "the read bandwidth of the machine was measured with {}, and the steps "
+           "ran with {}. To measure it: `tt record {}`, while no other program runs",
+           counted(count(f, "measured_with_threads"), "thread"), count(f, "threads"),
+           options_of_threads(f));
+     }},
+    {"small_model", kNotMeasured,
+     [](const Figures&) {
+       return not_measured("the model file is not larger than the last cache of the processor");
+     }},
+    {"no_folder", kNotMeasured,
+     [](const Figures&) {
+       return not_measured(
+           "there is no folder to store it. Set HOME or XDG_CACHE_HOME and record "
+           "again");
+     }},
+    {"little_memory", kNotMeasured,
+     [](const Figures&) {
+       return not_measured(
+           "this takes a buffer, which was larger than a quarter of the free "
+           "memory. Load the model again when more memory is free, and record "
+           "again");
+     }},
+    {"busy", kNotMeasured,
+     [](const Figures&) {
+       return not_measured(
+           "other programs used the processors when the model was loaded. Load it "
+           "again while no other program runs, and record again");
+     }},
+    {"not_stored", kNotMeasured,
+     [](const Figures& f) {
+       return not_measured(std::format(
+           "`tt attach` only looks it up. To measure it, record the model once without the "
+           "attached program: `tt record {}`. Later recordings of `tt attach` have it",
+           options_of_threads(f)));
+     }},
+    {"imported", kNotMeasured,
+     [](const Figures&) {
+       return not_measured(
+           "the session was imported, from a log without it. `tt record` and "
+           "`tt-server` measure it");
+     }},
+    {"not_recorded", kNotMeasured, [](const Figures& f) {
+       return not_measured(
+           std::format("the recording does not have it. To measure it, record "
+                       "again: `tt record {}`",
+                       options_of_threads(f)));
+     }}};
+// A reason that a later version recorded is as if there were none.
+const UnknownLimit& unknown_limit(const Figures& f) {
+  const auto known =
+      std::ranges::find(kUnknownLimits, f.word("unknown_because"), &UnknownLimit::word);
+  return known == std::end(kUnknownLimits) ? *std::rbegin(kUnknownLimits) : *known;
+}
+
 std::string limit_text(const Finding& finding) {
   const Figures& f = finding.figures;
   const std::string basis =
@@ -210,6 +301,12 @@ std::string limit_text(const Finding& finding) {
     text = std::format("Reading from the disk limits the speed{}{}", because_of_budget(f), basis);
     if (f.word("verdict") == "disk" && f.number("blocked"))
       text += std::format(": the threads waited {} of their time", share(f, "blocked"));
+  } else if (limit == "held_up") {
+    text =
+        f.word("verdict") == "contended"
+            ? std::format("Waiting for a processor limits the speed{}: the threads waited", basis)
+            : std::format("A CPU limit limits the speed{}: the threads were stopped", basis);
+    text += std::format(" for {} of their time", share(f, "held_up"));
   } else if (limit == "disturbed") {
     text = std::format("What limits the speed{} is unknown, because the run was {}", basis,
                        f.word("verdict") == "contended"
@@ -231,10 +328,7 @@ std::string limit_text(const Finding& finding) {
     text += use == "from_cache" ? "the weights fit into the last cache of the processor"
                                 : "the ops read " + bandwidth_text(f);
   } else {
-    text = std::format("What limits the speed{} is unknown: ", basis);
-    text += use == "unclear" ? "the ops read " + bandwidth_text(f) + ", which is near the limit"
-            : has(f, "read_bandwidth") ? "there are too few steps, or not only the CPU computed"
-                                       : "the read bandwidth of the machine was not measured";
+    text = std::format("What limits the speed{} is unknown: {}", basis, unknown_limit(f).text(f));
   }
   text += '.';
   if (has(f, "bound_speed"))
@@ -659,6 +753,24 @@ AdviceText advice_text(const Advice& advice) {
   return words;
 }
 
+namespace {
+
+std::string limit_in_brief(const Figures& f) {
+  const std::string_view limit = f.word("limit"), verdict = f.word("verdict");
+  if (limit == "disturbed") return std::format("unknown: {}", verdict);
+  if (limit == "held_up") return verdict == "contended" ? "waiting for a processor" : "a CPU limit";
+  static constexpr std::pair<std::string_view, const char*> kLimits[] = {
+      {"disk", "the disk"},
+      {"sampling", "sampling"},
+      {"bandwidth", "memory bandwidth"},
+      {"computation", "computation"}};
+  const auto known =
+      std::ranges::find(kLimits, limit, &std::pair<std::string_view, const char*>::first);
+  return known == std::end(kLimits) ? unknown_limit(f).brief : known->second;
+}
+
+}  // namespace
+
 std::vector<HeadlineFigure> headline_of(std::span<const Finding> findings) {
   std::vector<HeadlineFigure> headline;
   for (const Finding& finding : findings) {
@@ -666,15 +778,7 @@ std::vector<HeadlineFigure> headline_of(std::span<const Finding> findings) {
     if (finding.kind == FindingKind::SpeedLimit) {
       if (f.number("speed"))
         headline.push_back({.name = "speed, no prompt", .value = speed_of(*f.number("speed"))});
-      static constexpr std::pair<std::string_view, const char*> kLimits[] = {
-          {"disk", "the disk"},
-          {"sampling", "sampling"},
-          {"bandwidth", "memory bandwidth"},
-          {"computation", "computation"}};
-      const auto known = std::ranges::find(kLimits, f.word("limit"),
-                                           &std::pair<std::string_view, const char*>::first);
-      headline.push_back(
-          {.name = "limited by", .value = known == std::end(kLimits) ? "unknown" : known->second});
+      headline.push_back({.name = "limited by", .value = limit_in_brief(f)});
     }
     if (finding.kind == FindingKind::TokenBytes)
       headline.push_back(

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tracer/engine/host_facts.h"
+#include "tracer/engine/read_bandwidth.h"
 #include "tracer/request/generation.h"
 #include "tracer/text/recorded_answer.h"
 #include "tracer/text/utf8.h"
@@ -109,7 +110,8 @@ const std::vector<std::int64_t>* ints_of(const GraphTemplate& graph, const RunSt
 
 }  // namespace
 
-AttachedContext::AttachedContext(const ProgramFacts& program, const ListedGraph& graph) {
+AttachedContext::AttachedContext(const ProgramFacts& program, const ListedGraph& graph)
+    : bandwidth_file_(program.bandwidth_file) {
   find_model(program, graph.graph);
   describe(program);
 }
@@ -505,7 +507,7 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
   step.begin = since(run.head.begin);
   step.first_op = since(run.head.first_op);
   step.end = since(run.head.end);
-  step.threads = run.head.threads;
+  step.threads = session.threads = run.head.threads;
   step.aborted = run.head.aborted != 0;
   step.dropped = run.head.dropped != 0;
   step.timing = run.head.timing == StepTiming::Fast      ? Timing::Fast
@@ -581,6 +583,9 @@ EndedSession AttachedContext::finish(SessionState state, const std::string& erro
   const auto add = [&](const char* name, auto value) {
     info.facts.emplace_back(name, std::format("{}", value));
   };
+  for (auto& fact :
+       bandwidth_facts(stored_read_bandwidth(bandwidth_file_, session.threads), session.threads))
+    info.facts.push_back(std::move(fact));
   const std::uint32_t requests = draft_ ? 0 : requests_.requests();
   if (requests > 0 && !info.fact("attach.request").empty()) add("attach.requests", requests);
   if (requests > 1) prompts_.forget();

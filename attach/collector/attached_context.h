@@ -35,6 +35,9 @@ struct ProgramFacts {
   std::vector<std::string> models;  // GGUF files that it has opened
   std::string maps;                 // lines of its /proc/PID/maps
   std::string faults;               // source of page faults
+  // Of the read bandwidth of the machine (tracer/engine/read_bandwidth.h), which is only looked up:
+  // the program would disturb a measurement. Empty: there is none.
+  std::filesystem::path bandwidth_file;
 };
 
 // The tokens of a step, one sequence after the other.
@@ -127,6 +130,7 @@ class AttachedContext {
   };
   struct Session {
     SessionInfo info;
+    std::uint32_t threads = 0;  // of the last step
     std::filesystem::path file;
     std::unique_ptr<SessionWriter> writer;  // null: it could not be created
     std::int64_t epoch_ns = 0;
@@ -172,6 +176,7 @@ class AttachedContext {
   RequestTracker requests_;
   CacheSequences cache_;
   PromptHistory prompts_;
+  std::filesystem::path bandwidth_file_;
   std::optional<Session> session_;
   OffsetCoverage coverage_;
   BufferSizes buffers_;

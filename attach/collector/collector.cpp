@@ -64,6 +64,7 @@ void Collector::find_rings() {
     saw_anything_ = true;
     process.ring.pause(paused_);
     process.facts.command = options_.command;
+    process.facts.bandwidth_file = options_.bandwidth_file;
     process.facts.pid = process.ring.pid();
     process.facts.faults = process.ring.pid() != watched_ || faults_ == nullptr
                                ? "not watched: a process that the program started"

@@ -23,6 +23,7 @@
 #include "cli/commands/verbs.h"
 #include "cli/terminal/standard_output.h"
 #include "program/installation.h"
+#include "program/tracer_options.h"
 #include "program/validators.h"
 #include "tracer/text/parse_number.h"
 
@@ -135,6 +136,7 @@ int record(const AttachOptions& options, const Installation& installation) {
   attach::Collector collector(
       {.output = options.output,
        .command = options.command,
+       .bandwidth_file = default_bandwidth_file(),
        .per_request = options.per_request,
        .keep = {.bytes = options.keep_bytes, .sessions = options.keep_sessions},
        .requests = options.requests,

@@ -10,6 +10,7 @@
 #include "tests/attach/attach_fixture.h"
 #include "tests/support/models/arch_model.h"
 #include "tests/support/small_disk.h"
+#include "tracer/engine/read_bandwidth.h"
 
 namespace tt {
 namespace {
@@ -98,6 +99,34 @@ TEST_F(Attach, HybridModelEqualsRecord) {
 
 INSTANTIATE_TEST_SUITE_P(Models, EqualsRecord, ::testing::Values("small", "moe", "mamba"),
                          [](const auto& param) { return std::string(param.param); });
+
+// The read bandwidth of the machine is not measured while the program runs, but looked up.
+TEST_F(Attach, TakesTheStoredReadBandwidth) {
+  make_model("small");
+  const fs::path cache = folder / "cache", file = cache / "tensor-trace" / "read_bandwidth";
+  const auto record = [&] {
+    fs::remove_all(folder / "traces");
+    const Result result =
+        run_tt(folder,
+               std::format("attach -o traces -- {} model.gguf - 6 </dev/null",
+                           built_program("attached_program")),
+               std::format("{} XDG_CACHE_HOME={}", environment(), cache.string()));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return open(sessions().at(0));
+  };
+  const SessionReader without = record();
+  const SessionInfo before = *without.info();
+  EXPECT_EQ(before.fact_number("host.last_cache_bytes").value_or(0), last_cache_bytes());
+  EXPECT_EQ(before.fact("host.no_read_bandwidth"), "not_stored");
+  EXPECT_FALSE(fs::exists(file));
+  const std::uint32_t threads = without.step(StepId{0})->threads;
+  const Bandwidth measured = read_bandwidth(file, threads);
+  if (!measured) return;  // other programs disturbed it
+  const SessionInfo after = *record().info();
+  EXPECT_EQ(after.fact_number("host.read_bandwidth"), *measured);
+  EXPECT_EQ(after.fact_number("host.read_bandwidth_threads"), threads);
+  EXPECT_EQ(after.fact("host.no_read_bandwidth"), "");
+}
 
 // ---------------------------------------------------------------- programs with callbacks
 

@@ -74,24 +74,14 @@ std::expected<StoredPattern, std::string> given_pattern(const std::filesystem::p
       file.string(), read ? read->error() : "does not exist"));
 }
 
-// "host.last_cache_bytes", and "host.read_bandwidth" (bytes per second) with the number of threads
-// that generate. Only before the model is in memory, and only of a model that is larger than the
-// cache: a smaller one is hardly read from memory.
-std::vector<std::pair<std::string, std::string>> bandwidth_facts(const ModelOptions& options,
-                                                                 const ContextOptions& context) {
-  std::vector<std::pair<std::string, std::string>> facts;
-  const std::uint64_t cache = last_cache_bytes();
-  if (cache > 0) facts.emplace_back("host.last_cache_bytes", std::to_string(cache));
+// With the number of threads that generate. Only before the model is in memory, and only of a model
+// that is larger than the cache: a smaller one is hardly read from memory.
+Bandwidth bandwidth_of(const ModelOptions& options, unsigned threads) {
   std::error_code error;
   const std::uint64_t size = std::filesystem::file_size(options.path, error);
-  if (options.bandwidth_file.empty() || error || size <= cache) return facts;
-  const auto threads =
-      static_cast<unsigned>(context.threads > 0 ? context.threads : usable_processors());
-  if (const auto bandwidth = read_bandwidth(options.bandwidth_file, threads)) {
-    facts.emplace_back("host.read_bandwidth", std::to_string(*bandwidth));
-    facts.emplace_back("host.read_bandwidth_threads", std::to_string(threads));
-  }
-  return facts;
+  if (error || size <= last_cache_bytes()) return std::unexpected(NoBandwidth::SmallModel);
+  if (options.bandwidth_file.empty()) return std::unexpected(NoBandwidth::NoFolder);
+  return read_bandwidth(options.bandwidth_file, threads);
 }
 
 // llama.cpp reports a failure of mlock only in its log.
@@ -193,7 +183,9 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
                         std::format("{}: no such file. Give the path of a GGUF model with -m.",
                                     options.path.string()));
   }
-  auto bandwidth = bandwidth_facts(options, context);
+  const auto threads =
+      static_cast<unsigned>(context.threads > 0 ? context.threads : usable_processors());
+  auto bandwidth = bandwidth_facts(bandwidth_of(options, threads), threads);
   LoadRecord record;
   auto index = GgufIndex::open(options.path);
   if (!index) return engine_error(EngineError::Kind::NotAModel, index.error());

@@ -13,9 +13,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "tracer/engine/host_facts.h"
 #include "tracer/memory/limits/memory_limit.h"
@@ -138,20 +136,37 @@ std::uint64_t last_cache_bytes(const std::filesystem::path& root) {
   return largest;
 }
 
-std::optional<std::uint64_t> measure_read_bandwidth(unsigned threads) {
+const char* to_text(NoBandwidth why) {
+  switch (why) {
+    case NoBandwidth::SmallModel:
+      return "small_model";
+    case NoBandwidth::NoFolder:
+      return "no_folder";
+    case NoBandwidth::LittleMemory:
+      return "little_memory";
+    case NoBandwidth::Busy:
+      return "busy";
+    case NoBandwidth::NotStored:
+      return "not_stored";
+  }
+  return "";
+}
+
+Bandwidth measure_read_bandwidth(unsigned threads) {
   const std::size_t bytes = buffer_bytes();
-  if (bytes == 0 || threads == 0) return std::nullopt;
+  if (bytes == 0 || threads == 0) return std::unexpected(NoBandwidth::LittleMemory);
   const Buffer buffer(bytes);
-  if (buffer.data() == nullptr) return std::nullopt;
+  if (buffer.data() == nullptr) return std::unexpected(NoBandwidth::LittleMemory);
   double best = 0;
   for (const Pass& pass : read_passes(buffer.data(), bytes, threads)) {
     if (pass.disturbed || pass.seconds <= 0) continue;
     best = std::max(best, static_cast<double>(bytes / threads * threads) / pass.seconds);
   }
-  return best > 0 ? std::optional(static_cast<std::uint64_t>(best)) : std::nullopt;
+  if (best <= 0) return std::unexpected(NoBandwidth::Busy);
+  return static_cast<std::uint64_t>(best);
 }
 
-std::optional<std::uint64_t> read_bandwidth(const std::filesystem::path& file, unsigned threads) {
+Bandwidth stored_read_bandwidth(const std::filesystem::path& file, unsigned threads) {
   const std::string key = machine_key(threads) + '\t';
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -161,20 +176,41 @@ std::optional<std::uint64_t> read_bandwidth(const std::filesystem::path& file, u
     const auto [at, error] = std::from_chars(line.data() + key.size(), end, stored);
     if (error == std::errc() && at == end && stored > 0) return stored;
   }
-  // Where the file cannot be written, or other programs are busy, the next model is not worth
-  // another second.
+  return std::unexpected(NoBandwidth::NotStored);
+}
+
+Bandwidth read_bandwidth(const std::filesystem::path& file, unsigned threads) {
+  if (const auto stored = stored_read_bandwidth(file, threads)) return stored;
+  // Where the file cannot be written, the next model is not worth another second.
   static std::mutex mutex;
-  static std::map<unsigned, std::optional<std::uint64_t>> of_process;  // by threads
+  static std::map<unsigned, std::uint64_t> of_process;  // by threads
   const std::lock_guard lock(mutex);
-  const auto [known, is_new] = of_process.try_emplace(threads);
-  if (is_new) known->second = measure_read_bandwidth(threads);
-  const auto measured = known->second;
-  if (!measured) return std::nullopt;
+  auto known = of_process.find(threads);
+  if (known == of_process.end()) {
+    const Bandwidth measured = measure_read_bandwidth(threads);
+    if (!measured) return measured;
+    known = of_process.emplace(threads, *measured).first;
+  }
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
   // One short write, so that two programs at a time do not mix their lines.
-  std::ofstream(file, std::ios::app) << std::format("{}{}\n", key, *measured);
-  return measured;
+  std::ofstream(file, std::ios::app)
+      << std::format("{}\t{}\n", machine_key(threads), known->second);
+  return known->second;
+}
+
+std::vector<std::pair<std::string, std::string>> bandwidth_facts(const Bandwidth& bandwidth,
+                                                                 unsigned threads) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  if (const std::uint64_t cache = last_cache_bytes(); cache > 0)
+    facts.emplace_back("host.last_cache_bytes", std::to_string(cache));
+  if (bandwidth) {
+    facts.emplace_back("host.read_bandwidth", std::to_string(*bandwidth));
+    facts.emplace_back("host.read_bandwidth_threads", std::to_string(threads));
+  } else {
+    facts.emplace_back("host.no_read_bandwidth", to_text(bandwidth.error()));
+  }
+  return facts;
 }
 
 }  // namespace tt

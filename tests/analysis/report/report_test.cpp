@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "analysis/findings/session_findings.h"
@@ -83,6 +84,10 @@ std::vector<std::string> findings_of(const ReportData& data) {
   std::vector<std::string> findings;
   for (const Finding& one : session_findings(data)) findings.push_back(finding_text(one));
   return findings;
+}
+
+std::string headline_limit(const ReportData& data) {
+  return headline_of(session_findings(data)).back().value;
 }
 
 // Steps that read 6 to 7 GB/s, on a machine that reads `bandwidth` bytes per second.
@@ -447,8 +452,10 @@ TEST(Report, SaysThatItDoesNotKnowWhatLimitsTheSpeed) {
   ReportData f = default_figures();
   EXPECT_TRUE(
       text_of(f, FindingKind::SpeedLimit)
-          .starts_with("What limits the speed (1000 tokens/s without the prompt) is unknown: "
-                       "the read bandwidth of the machine was not measured. GLU takes 90 %"))
+          .starts_with(
+              "What limits the speed (1000 tokens/s without the prompt) is unknown: "
+              "the read bandwidth of the machine was not measured: the recording does not have it. "
+              "To measure it, record again: `tt record -m MODEL -t 8`. GLU takes 90 %"))
       << text_of(f, FindingKind::SpeedLimit);
   set_bandwidth(f, 7'000'000'000);
   EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit).starts_with("Memory bandwidth limits the speed"));
@@ -458,6 +465,89 @@ TEST(Report, SaysThatItDoesNotKnowWhatLimitsTheSpeed) {
   f.conditions.verdict = Verdict::Contended;
   EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit)
                   .contains("is unknown, because the run was contended (its threads waited"));
+  EXPECT_EQ(headline_limit(f), "unknown: contended");
+}
+
+// Unknown is not an answer: the sentence says why, and what to do.
+TEST(Report, SaysWhyTheLimitOfTheSpeedIsUnknown) {
+  const auto missing = [](const char* why) {
+    return [why](ReportData& f) { f.info.facts.emplace_back("host.no_read_bandwidth", why); };
+  };
+  const char* const kNotMeasured = "unknown: memory bandwidth not measured";
+  const std::tuple<const char*, std::function<void(ReportData&)>, const char*, const char*>
+      cases[] = {
+          {"nothing recorded", [](ReportData&) {}, kNotMeasured,
+           "record again: `tt record -m MODEL -t 8`"},
+          {"small model", missing("small_model"), kNotMeasured, "not larger than the last cache"},
+          {"no folder", missing("no_folder"), kNotMeasured, "Set HOME or XDG_CACHE_HOME"},
+          {"little memory", missing("little_memory"), kNotMeasured, "when more memory is free"},
+          {"busy", missing("busy"), kNotMeasured, "while no other program runs, and record again."},
+          {"attached",
+           [](ReportData& f) {
+             f.threads = 3;  // the program's options are not known, the threads of its steps are
+             f.info.facts.emplace_back("host.no_read_bandwidth", "not_stored");
+           },
+           kNotMeasured, "without the attached program: `tt record -m MODEL -t 3`"},
+          {"of a later version", missing("eclipse"), kNotMeasured, "record again: `tt record"},
+          {"imported",
+           [](ReportData& f) { f.info.facts.emplace_back("trace.imported_from", "log"); },
+           kNotMeasured, "the session was imported"},
+          {"other threads",
+           [](ReportData& f) {
+             set_bandwidth(f, 7'000'000'000);
+             f.threads = 2;
+           },
+           kNotMeasured,
+           "measured with 8 threads, and the steps ran with 2. To measure it: `tt record"},
+          {"few steps",
+           [](ReportData& f) {
+             set_bandwidth(f, 7'000'000'000);
+             f.step_read_rates.resize(5);
+           },
+           "unknown: too few steps",
+           "at least 8 generated steps that nothing disturbed, and the session has 5."},
+          {"a prompt only",
+           [](ReportData& f) {
+             set_bandwidth(f, 7'000'000'000);
+             f.generated_tokens = 0;
+             f.step_read_rates.clear();
+           },
+           "unknown: nothing generated", "the session has none."},
+          {"another device",
+           [](ReportData& f) {
+             set_bandwidth(f, 7'000'000'000);
+             f.devices.push_back({.name = "RPC0", .ns = 9e6});
+           },
+           "unknown: another device computed", "not only the CPU computed"},
+          {"the threshold is in the interval",
+           [](ReportData& f) { set_bandwidth(f, 9'000'000'000); }, "near memory bandwidth",
+           "which is near the limit."}};
+  for (const auto& [name, change, headline, sentence] : cases) {
+    SCOPED_TRACE(name);
+    ReportData f = default_figures();
+    change(f);
+    EXPECT_EQ(headline_limit(f), headline);
+    const std::string text = text_of(f, FindingKind::SpeedLimit);
+    EXPECT_TRUE(text.contains(" is unknown: ")) << text;
+    EXPECT_TRUE(text.contains(sentence)) << text;
+  }
+}
+
+// Threads that waited for most of the time are what limits the speed, whatever the bandwidth is.
+TEST(Report, NamesWaitingAsTheLimitIfItTookMostOfTheTime) {
+  ReportData f = default_figures();
+  f.conditions.verdict = Verdict::Contended;
+  f.conditions.time = {.total_ns = 1e9, .cpu_ns = 1.2e8, .wait_ns = 8.8e8};
+  EXPECT_EQ(headline_limit(f), "waiting for a processor");
+  const auto text = [&] { return text_of(f, FindingKind::SpeedLimit); };
+  EXPECT_TRUE(text().starts_with("Waiting for a processor limits the speed")) << text();
+  EXPECT_TRUE(text().contains("the threads waited for 88 % of their time.")) << text();
+  f.conditions.time.wait_ns = 4.9e8;
+  EXPECT_EQ(headline_limit(f), "unknown: contended");
+  f.conditions.verdict = Verdict::Throttled;
+  f.conditions.time.throttled_ns = 2e8;
+  EXPECT_EQ(headline_limit(f), "a CPU limit");
+  EXPECT_TRUE(text().contains("the threads were stopped for 69 % of their time.")) << text();
 }
 
 TEST(Report, SaysHowManyExpertsATokenSharesWithThePreviousOne) {

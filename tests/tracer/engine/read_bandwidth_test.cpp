@@ -33,6 +33,8 @@ TEST(ReadBandwidth, IsMeasuredOnceAndStored) {
   const auto file = folder.path() / "cache" / "read_bandwidth";
   const auto measured = read_bandwidth(file, 1);
   if (!measured) {  // other programs disturbed all tries, or there is too little memory
+    EXPECT_TRUE(measured.error() == NoBandwidth::Busy ||
+                measured.error() == NoBandwidth::LittleMemory);
     EXPECT_FALSE(std::filesystem::exists(file));
     return;
   }
@@ -45,6 +47,17 @@ TEST(ReadBandwidth, IsMeasuredOnceAndStored) {
   // What is stored is used, whatever the machine does now.
   std::ofstream(file) << line.substr(0, line.find('\t')) << "\t1234\n";
   EXPECT_EQ(read_bandwidth(file, 1), 1234U);
+  EXPECT_EQ(stored_read_bandwidth(file, 1), 1234U);
+  EXPECT_EQ(stored_read_bandwidth(file, 1000).error(), NoBandwidth::NotStored);
+  EXPECT_EQ(stored_read_bandwidth({}, 1).error(), NoBandwidth::NotStored);
+}
+
+// Without a place to store a measurement it is not made; the session says so.
+TEST(ReadBandwidth, ASessionSaysWhyItIsMissing) {
+  TracedModel model(two_layer_model("small"));
+  const SessionInfo info = model.run(greedy_tokens(5, 2)).reader().info().value();
+  const bool is_small = std::filesystem::file_size(two_layer_model("small")) <= last_cache_bytes();
+  EXPECT_EQ(info.fact("host.no_read_bandwidth"), is_small ? "small_model" : "no_folder");
 }
 
 TEST(ReadBandwidth, IsAFactOnlyOfModelsLargerThanTheCache) {
