@@ -80,13 +80,13 @@ std::string short_schema(const Schema& schema) {
                  : std::format("enum: [{}]", join(schema.words));
     case Kind::List: {
       const std::string item = short_schema(schema.item.front());
-      return item.empty() ? "" : std::format("type: array, items: {{ {} }}", item);
+      return item.empty() ? "" : std::format("{}, items: {{ {} }}", type("array"), item);
     }
     case Kind::Map: {
       const std::string item = short_schema(schema.item.front());
       if (item.empty()) return "";
       if (schema.words.empty())
-        return std::format("type: object, additionalProperties: {{ {} }}", item);
+        return std::format("{}, additionalProperties: {{ {} }}", type("object"), item);
       const auto quoted = [](const std::string& word) { return "'" + word + "'"; };
       return std::format("type: object, required: [{}], properties: {{ {} }}",
                          join(schema.words, quoted),
