@@ -469,7 +469,7 @@ TEST(Refusals, NoMemoryLimitEndsTheServerOrItsAnswers) {
   }
   std::size_t refused = 0, loaded = 0;
   for (const std::uint64_t mib :
-       {8U, 30U, 60U, 68U, 80U, 100U, 120U, 140U, 170U, 200U, 250U, 1000U}) {
+       {24U, 40U, 60U, 68U, 80U, 100U, 120U, 140U, 170U, 200U, 250U, 1000U}) {
     SCOPED_TRACE(std::format("{} MiB more than the idle server has", mib));
     const TempFolder data;
     RunningServer server(data.path(), more, {}, std::format("ulimit -d {}", idle + mib * 1024));
@@ -479,7 +479,8 @@ TEST(Refusals, NoMemoryLimitEndsTheServerOrItsAnswers) {
       ++loaded;
       const auto answer =
           http_client(server.url)
-              .Post("/api/v1/generate", json{{"tokens", {1}}, {"max_tokens", 2}}.dump(),
+              .Post("/api/v1/generate",
+                    json{{"tokens", {1}}, {"max_tokens", 2}, {"ignore_eos", true}}.dump(),
                     "application/json");
       ASSERT_TRUE(answer) << server.program.stderr_text();
       ASSERT_EQ(answer->status, 202) << answer->body;
