@@ -57,7 +57,7 @@ class RowTimes {
   Status for_each(const ContinueCheck& keep_going, const std::function<void(double)>& step) {
     StepWindow window = window_;
     for (std::uint64_t i = window_.steps.from; i < window_.steps.to; ++i) {
-      if (i % 1024 == 0 && !keep_going()) return std::unexpected(cancelled_error());
+      if (i % 16 == 0 && !keep_going()) return std::unexpected(cancelled_error());
       if (!timed_.is_used(index_, static_cast<std::size_t>(i))) continue;
       window.steps = {i, i + 1};
       double total = 0;

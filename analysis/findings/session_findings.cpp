@@ -331,17 +331,21 @@ double waits_per_token(const SessionFigures& f) {
   return ratio(f.by_tensor.total.generate.faults, f.generated_tokens);
 }
 
-// The share of the threads' time in which they could not run. From half of it on, this is what
-// limits the speed, whatever the rest was spent on.
+// Shares of the threads' time in which they waited for a processor, or were stopped by a CPU limit.
+// From half of it on, this is what limits the speed, whatever the rest was spent on.
 constexpr double kMostlyHeldUp = 0.5;
-double held_up_share(const SessionFigures& f) {
-  return ratio(f.conditions.time.wait_ns + f.conditions.time.throttled_ns,
-               f.conditions.time.total_ns);
+double waited_share(const SessionFigures& f) {
+  return ratio(f.conditions.time.wait_ns, f.conditions.time.total_ns);
+}
+double stopped_share(const SessionFigures& f) {
+  return ratio(f.conditions.time.throttled_ns, f.conditions.time.total_ns);
 }
 
 const char* speed_limit(const SessionFigures& f, const BandwidthFinding& bandwidth) {
   if (f.conditions.verdict == Verdict::Disk || waits_per_token(f) >= 1) return "disk";
-  if (is_held_up(f)) return held_up_share(f) >= kMostlyHeldUp ? "held_up" : "disturbed";
+  if (is_held_up(f) && waited_share(f) + stopped_share(f) >= kMostlyHeldUp)
+    return waited_share(f) >= stopped_share(f) ? "waiting" : "cpu_limit";
+  if (is_held_up(f)) return "disturbed";
   if (is_sampling_slow(f)) return "sampling";
   switch (bandwidth.use) {
     case BandwidthUse::Near:
@@ -375,6 +379,11 @@ const char* to_text(BandwidthUse use) {
 bool only_cpu_computes(const SessionFigures& f) {
   return f.devices.size() == 1 && f.devices.front().name == "CPU";
 }
+// An import may not say where its ops ran.
+bool other_device_computes(const SessionFigures& f) {
+  return std::ranges::any_of(
+      f.devices, [](const auto& device) { return !device.name.empty() && device.name != "CPU"; });
+}
 // Of the generated steps.
 std::uint64_t threads_of(const SessionFigures& f) {
   return f.threads > 0 ? f.threads : f.info.fact_number("context.threads").value_or(0);
@@ -386,7 +395,7 @@ void add_unknown(const SessionFigures& f, const BandwidthFinding& bandwidth, Fig
   const std::string_view recorded = f.info.fact("host.no_read_bandwidth");
   const bool is_import = !f.info.fact("trace.imported_from").empty();
   figures.add("unknown_because", bandwidth.use == BandwidthUse::Unclear ? "near_bandwidth"
-                                 : !only_cpu_computes(f)                ? "other_device"
+                                 : other_device_computes(f)             ? "other_device"
                                  : !has_generated(f)                    ? "no_generation"
                                  : bandwidth.bandwidth > 0              ? "few_steps"
                                  : measured_with                        ? "other_threads"
@@ -454,7 +463,8 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
     if (bandwidth.fastest > 0) figures.add("read_rate_fastest", Rate, bandwidth.fastest);
     figures.add("verdict", to_text(*f.conditions.verdict))
         .add("clean_steps", Count, static_cast<double>(clean_steps(f)));
-    if (is_held_up(f)) figures.add("held_up", Share, held_up_share(f));
+    if (is_held_up(f))
+      figures.add("waited", Share, waited_share(f)).add("stopped", Share, stopped_share(f));
     if (f.conditions.time.total_ns > 0)
       figures.add("blocked", Share, f.conditions.time.blocked_ns / f.conditions.time.total_ns);
   }

@@ -18,9 +18,10 @@ namespace {
 template <class Result>
 class Beside {
  public:
-  // `compute` gets the check whether it shall go on.
+  // `compute` gets the check whether it shall go on. Where no thread can be created, result()
+  // computes (the default policy of std::async).
   explicit Beside(std::function<std::expected<Result, TraceError>(const ContinueCheck&)> compute)
-      : result_(std::async(std::launch::async, [this, compute = std::move(compute)] {
+      : result_(std::async([this, compute = std::move(compute)] {
           return compute([this] { return !stopped_; });
         })) {}
   ~Beside() { stopped_ = true; }  // and the future waits for the thread
@@ -65,8 +66,12 @@ std::expected<std::vector<RouterUse>, TraceError> gather_experts(const std::file
                                          ? std::optional(Phase::Generate)
                                      : sums == &BreakdownRow::prompt ? std::optional(Phase::Prompt)
                                                                      : std::nullopt;
-  const auto reader = SessionReader::open(file);  // of this thread
+  auto reader = SessionReader::open(file);  // of this thread
   if (!reader) return std::unexpected(reader.error());
+  if (is_truncated) {
+    const auto end = reader->truncate_at_damage(keep_going);
+    if (!end) return std::unexpected(end.error());
+  }
   return expert_use(*reader, phase, keep_going);
 }
 
@@ -76,11 +81,11 @@ struct PhaseFigures {
 };
 
 std::expected<PhaseFigures, TraceError> gather_phases(const std::filesystem::path& file,
-                                                      const SessionIndex& index,
+                                                      const SessionIndex& index, bool is_truncated,
                                                       const ContinueCheck& keep_going) {
   auto phases = phase_parts(index, keep_going);
   if (!phases) return std::unexpected(phases.error());
-  auto experts = gather_experts(file, index, *phases, keep_going);
+  auto experts = gather_experts(file, index, *phases, is_truncated, keep_going);
   if (!experts) return std::unexpected(experts.error());
   return PhaseFigures{*std::move(phases), *std::move(experts)};
 }
@@ -135,8 +140,9 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
                                                          const ProgressCallback& progress) {
   // Each of them takes about as long as what is computed here meanwhile.
   Beside<Validation> validating([&](const ContinueCheck& check) { return validate(file, check); });
+  const bool is_truncated = reader.readable_steps().has_value();
   Beside<PhaseFigures> dividing(
-      [&](const ContinueCheck& check) { return gather_phases(file, index, check); });
+      [&](const ContinueCheck& check) { return gather_phases(file, index, is_truncated, check); });
   ReadSequence reads;
   auto figures = gather_session_figures(index, reader, keep_going, progress, &reads);
   if (!figures) return std::unexpected(figures.error());

@@ -21,7 +21,7 @@ struct ModelEntry {
   std::string path{};       // path of the first file
   std::uint64_t bytes = 0;  // total of all files
   std::size_t files = 1;
-  bool is_importance_matrix = false;  // no model: of llama-imatrix
+  bool is_importance_matrix = false;  // a file of llama-imatrix, not a model
   ModelState state = ModelState::Available;
   float load_progress = 0;            // 0..1
   std::string error{};                // why loading failed and what to do

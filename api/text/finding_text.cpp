@@ -221,13 +221,13 @@ constexpr UnknownLimit kUnknownLimits[] = {
     {"few_steps", "unknown: too few steps",
      [](const Figures& f) {
        return std::format(
-           "it takes at least {} generated steps that nothing disturbed, and the "
-           "session has {}. Generate more tokens",
+           "at least {} undisturbed generated steps are needed, and the session has {}. Generate "
+           "more tokens",
            count(f, "rates_needed"), count(f, "rates"));
      }},
     {"no_generation", "unknown: nothing generated",
      [](const Figures&) -> std::string {
-       return "it is decided from generated steps, and the session has none";
+       return "it is computed from generated steps, and the session has none";
      }},
     {"other_device", "unknown: another device computed",
      [](const Figures&) -> std::string {
@@ -254,8 +254,8 @@ constexpr UnknownLimit kUnknownLimits[] = {
     {"little_memory", kNotMeasured,
      [](const Figures&) {
        return not_measured(
-           "this takes a buffer, which was larger than a quarter of the free "
-           "memory. Load the model again when more memory is free, and record "
+           "the buffer for it was larger than a quarter of the free memory. Load the model again "
+           "when more memory is free, and record "
            "again");
      }},
     {"busy", kNotMeasured,
@@ -301,12 +301,19 @@ std::string limit_text(const Finding& finding) {
     text = std::format("Reading from the disk limits the speed{}{}", because_of_budget(f), basis);
     if (f.word("verdict") == "disk" && f.number("blocked"))
       text += std::format(": the threads waited {} of their time", share(f, "blocked"));
-  } else if (limit == "held_up") {
+  } else if (limit == "waiting") {
+    text = std::format(
+        "Waiting for a processor limits the speed{}: the threads waited for {} of "
+        "their time",
+        basis, share(f, "waited"));
+    if (f.number_or("stopped", 0) > 0)
+      text += std::format(", and a CPU limit stopped them for {}", share(f, "stopped"));
+  } else if (limit == "cpu_limit") {
     text =
-        f.word("verdict") == "contended"
-            ? std::format("Waiting for a processor limits the speed{}: the threads waited", basis)
-            : std::format("A CPU limit limits the speed{}: the threads were stopped", basis);
-    text += std::format(" for {} of their time", share(f, "held_up"));
+        std::format("A CPU limit limits the speed{}: it stopped the threads for {} of their time",
+                    basis, share(f, "stopped"));
+    if (f.number_or("waited", 0) > 0)
+      text += std::format(", and they waited for a processor for {}", share(f, "waited"));
   } else if (limit == "disturbed") {
     text = std::format("What limits the speed{} is unknown, because the run was {}", basis,
                        f.word("verdict") == "contended"
@@ -758,9 +765,10 @@ namespace {
 std::string limit_in_brief(const Figures& f) {
   const std::string_view limit = f.word("limit"), verdict = f.word("verdict");
   if (limit == "disturbed") return std::format("unknown: {}", verdict);
-  if (limit == "held_up") return verdict == "contended" ? "waiting for a processor" : "a CPU limit";
   static constexpr std::pair<std::string_view, const char*> kLimits[] = {
       {"disk", "the disk"},
+      {"waiting", "waiting for a processor"},
+      {"cpu_limit", "a CPU limit"},
       {"sampling", "sampling"},
       {"bandwidth", "memory bandwidth"},
       {"computation", "computation"}};

@@ -219,6 +219,7 @@ async function start() {
     child.once('exit', (code, signal) => reject(new Error(`the server does not start: ${code ?? signal}`)));
   });
   child.expected = false;
+  child.began = Date.now();
   void child.ended.then((code) => {
     if (!child.expected) fail(`the server ended by itself: ${code}`);
   });
@@ -238,10 +239,11 @@ function inWalMode(file) {
   closeSync(fd);
   return bytes[0] !== 1 || bytes[1] !== 1;
 }
-function checkFilesOfStoppedServer() {
+function checkFilesOfStoppedServer(server) {
   for (const file of filesBelow(data)) {
-    // Left by a kill, and for a minute it could be the file of another program.
-    if (file.endsWith('.ttrace-new') && Date.now() - statSync(file).mtimeMs < kMinute) continue;
+    // Left by a kill less than a minute before this server began: it could have been the file of
+    // another program. The next one that begins removes it.
+    if (file.endsWith('.ttrace-new') && server.began - statSync(file).mtimeMs < kMinute) continue;
     if (/-(wal|shm|journal|reserve|new)$/.test(file) || file.includes('/.work/'))
       fail(`after a clean stop there is ${basename(file)}`);
     else if (file.endsWith('.ttrace') && inWalMode(file)) fail(`after a clean stop ${basename(file)} is in WAL mode`);
@@ -255,7 +257,7 @@ async function stop(server, signal) {
   ++counts[signal === 'SIGKILL' ? 'kills' : 'stops'];
   if (signal === 'SIGKILL') return void ++unlogged;
   if (code !== 0) fail(`the server ended with ${code}`);
-  checkFilesOfStoppedServer();
+  checkFilesOfStoppedServer(server);
 }
 
 // ---------------------------------------------------------------------------

@@ -24,7 +24,7 @@ struct FoundModel {
   std::string name;            // general.name of the file, else the stem
   std::vector<FileStamp> files;
   std::string error;                  // why it cannot be loaded, and what to do; empty: looks valid
-  bool is_importance_matrix = false;  // no model: llama-imatrix wrote it
+  bool is_importance_matrix = false;  // of llama-imatrix, not a model
   bool is_outside = false;            // it or a part of it is outside the folder: it is not opened
 
   std::uint64_t bytes() const;

@@ -72,6 +72,10 @@ std::uint64_t room_for_model() {
   return std::min(ram_bytes() / 4 * 3, left - std::min(left, kRoomOfProcess));
 }
 
+// Whether this process may use less than the RAM. A crash then says little about the file: code of
+// the library does not check all of its allocations.
+bool has_memory_limit() { return left_by_limits() < ram_bytes(); }
+
 // ---------------------------------------------------------------- options as a message
 
 std::string pack_options(const ModelOptions& model, const ContextOptions& context) {
@@ -247,7 +251,6 @@ static constexpr const char* kCrashAdvice =
     "The file does not fit this version of llama.cpp, or is damaged: compare its checksum with "
     "that "
     "of the source, or convert it again.";
-// Code of the library that does not check its allocations crashes, too, if memory is limited.
 static constexpr const char* kLimitAdvice =
     "It needs more memory than the limits of this process leave (raise them: ulimit -d, ulimit "
     "-v), "
@@ -264,7 +267,8 @@ std::chrono::milliseconds model_check_timeout(const std::filesystem::path& model
 
 std::string metadata_error(Sandbox& sandbox, const std::filesystem::path& model,
                            const KeepGoing& keep_going) {
-  if (room_for_model() == 0) return "";  // said by the check of the model
+  // What a memory limit makes impossible, the check of the model says.
+  if (room_for_model() == 0) return "";
   const JobLimits limits{.time = std::chrono::minutes(2),
                          .cpu_time = std::chrono::seconds(30),
                          .memory_bytes = room_for_model(),
@@ -275,13 +279,14 @@ std::string metadata_error(Sandbox& sandbox, const std::filesystem::path& model,
   for (;;) {
     const auto message = job->receive(keep_going);
     if (!message) {
-      if (message.error().kind != JobError::Kind::Crash) return "";
+      if (message.error().kind != JobError::Kind::Crash || has_memory_limit()) return "";
       return std::format("{}: loading its metadata in llama.cpp {}. {}", model.string(),
                          message.error().reason, kCrashAdvice);
     }
     if (message->starts_with(kLogLine)) continue;
     if (message->starts_with(kUsable)) return "";
     if (message->starts_with(kUnusable)) return message->substr(1);
+    if (has_memory_limit()) return "";
     return std::format("{}: llama.cpp crashed while loading its metadata ({}). {}", model.string(),
                        message->empty() ? "" : message->substr(1), kCrashAdvice);
   }
@@ -292,7 +297,7 @@ ModelCheck::ModelCheck(Sandbox& sandbox, const ModelOptions& model, const Contex
     : path_(model.path.string()),
       timeout_(timeout),
       stop_(std::move(stop)),
-      is_limited_(left_by_limits() < ram_bytes()) {
+      is_limited_(has_memory_limit()) {
   if (room_for_model() == 0) {
     error_ = std::format(
         "{}: the memory limits of this process leave less than {} MiB for a model: raise them "

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "tracer/engine/host_facts.h"
@@ -65,7 +66,7 @@ constexpr int kPasses = 6;
 constexpr char kFilled = 2, kAbsent = 1;
 
 // Each thread reads its own part in each pass. memchr() reads every byte once, with the widest
-// loads of the processor, because the byte is not there.
+// loads of the processor, because the byte is not there. Empty: not all threads can be created.
 std::vector<Pass> read_passes(char* buffer, std::size_t bytes, unsigned threads) {
   struct Times {
     double begin = 0, end = 0, processor = 0;
@@ -77,7 +78,7 @@ std::vector<Pass> read_passes(char* buffer, std::size_t bytes, unsigned threads)
     std::vector<std::jthread> readers;
     const std::size_t part = bytes / threads;
     for (unsigned i = 0; i < threads; ++i) {
-      readers.emplace_back([&, own = buffer + i * part, i] {
+      const auto read = [&, own = buffer + i * part, i] {
         std::memset(own, kFilled, part);  // also places the pages near the processor
         for (Times& pass : times[i]) {
           together.arrive_and_wait();
@@ -87,7 +88,14 @@ std::vector<Pass> read_passes(char* buffer, std::size_t bytes, unsigned threads)
           pass.end = seconds(CLOCK_MONOTONIC);
           pass.processor = seconds(CLOCK_THREAD_CPUTIME_ID) - before;
         }
-      });
+      };
+      try {
+        readers.emplace_back(read);
+      } catch (const std::system_error&) {
+        // The others wait for as many threads as were announced.
+        for (unsigned missing = i; missing < threads; ++missing) together.arrive_and_drop();
+        return {};
+      }
     }
   }
   std::vector<Pass> passes;
@@ -158,7 +166,9 @@ Bandwidth measure_read_bandwidth(unsigned threads) {
   const Buffer buffer(bytes);
   if (buffer.data() == nullptr) return std::unexpected(NoBandwidth::LittleMemory);
   double best = 0;
-  for (const Pass& pass : read_passes(buffer.data(), bytes, threads)) {
+  const std::vector<Pass> passes = read_passes(buffer.data(), bytes, threads);
+  if (passes.empty()) return std::unexpected(NoBandwidth::LittleMemory);
+  for (const Pass& pass : passes) {
     if (pass.disturbed || pass.seconds <= 0) continue;
     best = std::max(best, static_cast<double>(bytes / threads * threads) / pass.seconds);
   }

@@ -505,7 +505,7 @@ TEST(Report, SaysWhyTheLimitOfTheSpeedIsUnknown) {
              f.step_read_rates.resize(5);
            },
            "unknown: too few steps",
-           "at least 8 generated steps that nothing disturbed, and the session has 5."},
+           "at least 8 undisturbed generated steps are needed, and the session has 5."},
           {"a prompt only",
            [](ReportData& f) {
              set_bandwidth(f, 7'000'000'000);
@@ -519,6 +519,12 @@ TEST(Report, SaysWhyTheLimitOfTheSpeedIsUnknown) {
              f.devices.push_back({.name = "RPC0", .ns = 9e6});
            },
            "unknown: another device computed", "not only the CPU computed"},
+          {"a log that does not say where its ops ran",
+           [](ReportData& f) {
+             f.info.facts.emplace_back("trace.imported_from", "log");
+             f.devices = {{.name = "", .ns = 9e6}};
+           },
+           kNotMeasured, "the session was imported"},
           {"the threshold is in the interval",
            [](ReportData& f) { set_bandwidth(f, 9'000'000'000); }, "near memory bandwidth",
            "which is near the limit."}};
@@ -546,8 +552,17 @@ TEST(Report, NamesWaitingAsTheLimitIfItTookMostOfTheTime) {
   EXPECT_EQ(headline_limit(f), "unknown: contended");
   f.conditions.verdict = Verdict::Throttled;
   f.conditions.time.throttled_ns = 2e8;
+  EXPECT_EQ(headline_limit(f), "waiting for a processor");  // the larger part of 69 %
+  EXPECT_TRUE(
+      text().contains("the threads waited for 49 % of their time, and a CPU limit stopped "
+                      "them for 20 %."))
+      << text();
+  f.conditions.time.throttled_ns = 5.1e8;
   EXPECT_EQ(headline_limit(f), "a CPU limit");
-  EXPECT_TRUE(text().contains("the threads were stopped for 69 % of their time.")) << text();
+  EXPECT_TRUE(
+      text().contains("it stopped the threads for 51 % of their time, and they waited for a "
+                      "processor for 49 %."))
+      << text();
 }
 
 TEST(Report, SaysHowManyExpertsATokenSharesWithThePreviousOne) {

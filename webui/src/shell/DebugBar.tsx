@@ -68,7 +68,7 @@ function Bar({ store, session, stop }: Props) {
           <input
             type="number"
             aria-label="Ops, layers or tokens of a step"
-            title="How many ops, layers or tokens a step goes on by. Enter: so many ops"
+            title="Number of ops, layers or tokens per step. Enter steps by this number of ops"
             min={1}
             max={MAX_STEPS}
             value={by}

@@ -39,7 +39,7 @@ describe('a resource', () => {
 
   it('shows how far a load is, and can be cancelled', async () => {
     const signals: AbortSignal[] = [];
-    const { requests, resource } = make((abort, progress) => {
+    const { reconnects, requests, resource } = make((abort, progress) => {
       signals.push(abort);
       progress({ readBytes: 3, allBytes: 8 });
       return signals.length === 1 ? new Promise(() => undefined) : succeeds('A');
@@ -51,6 +51,9 @@ describe('a resource', () => {
     expect(resource.state.value).toMatchObject({ loading: false, progress: null, error: { kind: 'aborted' } }); // prettier-ignore
     await settled();
     expect(requests).toEqual(['a']); // not by itself
+    reconnects.value += 1; // nor after a lost connection
+    await settled();
+    expect(requests).toEqual(['a']);
     resource.reload();
     await settled();
     expect(resource.state.value).toMatchObject({ value: 'A', progress: null, error: null });
