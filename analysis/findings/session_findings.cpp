@@ -471,13 +471,14 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
   const auto& ops = f.op_kinds.rows;
   const auto slowest =
       std::ranges::max_element(ops, {}, [](const StepCost& row) { return row.sums.time_ns; });
-  if (slowest != ops.end() && slowest->sums.time_ns > 0 &&
-      (!is_disturbed(f) || clean_steps(f) > 0)) {
+  // The times of disturbed steps are mostly waiting.
+  const bool has_times = !is_disturbed(f) || clean_steps(f) > 0;
+  if (has_times && slowest != ops.end() && slowest->sums.time_ns > 0) {
     figures.add("slowest_op", slowest->name)
         .add("slowest_op_time", Share, ratio(slowest->sums.time_ns, f.op_kinds.total.time_ns))
         .add("slowest_op_rate", Rate, slowest->sums.bytes_per_second());
   }
-  add_layers(f.layers, figures);
+  if (has_times) add_layers(f.layers, figures);
   out.push_back(std::move(found));
 }
 

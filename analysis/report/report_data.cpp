@@ -59,6 +59,7 @@ std::expected<void, TraceError> gather_policies(const ReadSequence& sequence, Re
 std::expected<std::vector<RouterUse>, TraceError> gather_experts(const std::filesystem::path& file,
                                                                  const SessionIndex& index,
                                                                  std::span<const PhasePart> phases,
+                                                                 bool is_truncated,
                                                                  const ContinueCheck& keep_going) {
   if (index.info().n_experts == 0 || phases.empty()) return std::vector<RouterUse>{};
   const auto sums = phases.back().sums;

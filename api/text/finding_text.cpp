@@ -346,8 +346,7 @@ std::string limit_text(const Finding& finding) {
     constexpr std::uint64_t kFewSteps = 16;
     const std::uint64_t clean = count(f, "clean_steps");
     if (clean == 0) {
-      text += " No step was clean.";
-      of_steps = " by the medians of all steps, waiting included";
+      text += " No step was clean: which op and layer take the most time is not known.";
     } else if (clean < kFewSteps) {
       of_steps = std::format(" in {} of {}", counted(clean, "clean step"), finding.basis.steps);
     }
@@ -372,10 +371,9 @@ std::string order_text(const Figures& f) {
   return std::format(
       "{} of the bytes that are read from the mapped model file are read in its order{}.",
       share(f, "in_order"),
-      f.word("all_mapped") == "no"
-          ? std::format("; these are {} of the bytes of weights that are read",
-                        share(f, "mapped_of_weight_bytes"))
-          : "");
+      f.word("all_mapped") == "no" ? std::format("; {} of the bytes of weights come from this file",
+                                                 share(f, "mapped_of_weight_bytes"))
+                                   : "");
 }
 
 std::string repeat_text(const Figures& f) {

@@ -102,5 +102,18 @@ TEST(Damage, EveryVerbProcessesStepsBeforeDamage) {
   EXPECT_EQ(run_tt(folder, "export s.ttrace --format csv --last-step 5 -o -").code, 0);
 }
 
+// The experts are read beside the rest.
+TEST(Damage, AReportOfAMixtureIsThatOfTheStepsBeforeDamage) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model moe -o m.gguf").code, 0);
+  ASSERT_EQ(
+      run_tt(folder, "record -m m.gguf -p 'A story' -n 60 -t 1 --ignore-eos -o s.ttrace").code, 0);
+  fs::resize_file(folder / "s.ttrace", fs::file_size(folder / "s.ttrace") * 7 / 10);
+  const Result report = run_tt(folder, "report s.ttrace --format md");
+  EXPECT_EQ(report.code, 1);
+  EXPECT_TRUE(report.err.contains("covers only the first ")) << report.err;
+  EXPECT_TRUE(report.out.contains("expert")) << report.out;
+}
+
 }  // namespace
 }  // namespace tt

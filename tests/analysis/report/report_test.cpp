@@ -442,7 +442,7 @@ TEST(Report, SaysWhatPartOfTheBytesIsReadFromTheFile) {
   f.read_order = {.reads = 9, .sequential = 1, .bytes = Bytes{25}, .sequential_bytes = Bytes{20}};
   EXPECT_EQ(text_of(f, FindingKind::ReadInOrder),
             "80 % of the bytes that are read from the mapped model file are read in its order; "
-            "these are 25 % of the bytes of weights that are read.");
+            "25 % of the bytes of weights come from this file.");
   f.read_order = {};
   EXPECT_EQ(text_of(f, FindingKind::ReadInOrder),
             "No weights are read from the mapped model file: they are copies in memory.");
@@ -548,6 +548,12 @@ TEST(Report, NamesWaitingAsTheLimitIfItTookMostOfTheTime) {
   const auto text = [&] { return text_of(f, FindingKind::SpeedLimit); };
   EXPECT_TRUE(text().starts_with("Waiting for a processor limits the speed")) << text();
   EXPECT_TRUE(text().contains("the threads waited for 88 % of their time.")) << text();
+  // Nothing is said of the parts of steps that mostly waited.
+  f.op_kinds.timed.verdict = Verdict::Contended;
+  EXPECT_TRUE(
+      text().contains("No step was clean: which op and layer take the most time is not known."))
+      << text();
+  EXPECT_FALSE(text().contains("slowest")) << text();
   f.conditions.time.wait_ns = 4.9e8;
   EXPECT_EQ(headline_limit(f), "unknown: contended");
   f.conditions.verdict = Verdict::Throttled;

@@ -35,7 +35,10 @@ export function findJumps(query: string, counts: Counts, layer: number): readonl
 
 // Null: the query has other words, or one of them twice.
 function numbersOf(query: string): Numbers | null {
-  const text = query.trim().toLowerCase();
+  const text = query
+    .toLowerCase()
+    .replace(/\b(of|in|at|the)\b/g, ' ')
+    .trim();
   if (!/^(([a-z]+)\s*\d{1,9}[\s,]*)+$/.test(text)) return null;
   const found = new Map<Kind, number>();
   for (const [, word = '', number] of text.matchAll(/([a-z]+)\s*(\d+)/g)) {

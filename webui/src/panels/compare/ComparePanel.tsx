@@ -579,8 +579,9 @@ function PairTable(props: ShownProps & { per: string }) {
       </table>
       {drawn.length < rows.length && (
         <p class="dim">
-          and {plural(rows.length - drawn.length, `more ${ROW_NAMES[by].slice(0, -1)}`)} with hardly
-          any difference <ShowAll all={showAll} />
+          and {plural(rows.length - drawn.length, `more ${ROW_NAMES[by].slice(0, -1)}`)}
+          {drawn.some((row) => cells(row).difference !== '–') && ' with hardly any difference'}{' '}
+          <ShowAll all={showAll} />
         </p>
       )}
     </section>

@@ -5,18 +5,21 @@ const COUNTS = { step: 20, token: 30, layer: 4, expert: 8, head: 6 };
 const found = (query: string) => findJumps(query, COUNTS, 3);
 
 describe('the search by number', () => {
-  it.each(['expert 3 layer 2', 'layer 2 expert 3', ' Expert 3, l2 '])(
-    '%s is an expert',
-    (query) => {
-      expect(found(query)).toEqual([
-        {
-          title: 'Select expert 3 of layer 2',
-          layer: 2,
-          selection: { kind: 'expert', layer: 2, expert: 3 },
-        },
-      ]);
-    },
-  );
+  it.each([
+    'expert 3 layer 2',
+    'layer 2 expert 3',
+    ' Expert 3, l2 ',
+    'expert 3 of layer 2',
+    'Expert 3 in the layer 2',
+  ])('%s is an expert', (query) => {
+    expect(found(query)).toEqual([
+      {
+        title: 'Select expert 3 of layer 2',
+        layer: 2,
+        selection: { kind: 'expert', layer: 2, expert: 3 },
+      },
+    ]);
+  });
   it('finds heads, of the layer in view if none is named', () => {
     const head = { kind: 'head', layer: 0, head: 1 } as const;
     expect(found('layer 0 head 1')).toMatchObject([{ layer: 0, selection: head }]);

@@ -92,7 +92,7 @@ const asked = (scope: Scope, what: Shown, byKind = false) =>
 
 // Where there is no bound.
 const NOT_KNOWN =
-  'The read bandwidth of the machine is not known for this session; its summary says why, and how to measure it. Until then, the question “Which op takes the most time?” at the top lists the ops by their time.';
+  'The read bandwidth of the machine is not known for this session. It is measured by `tt record` and `tt-server` for a model that is larger than the last cache of the processor, while no other program runs. Until then, the question “Which op takes the most time?” at the top lists the ops by their time.';
 
 export const ROOFLINE: readonly ChartSpec[] = [
   {
