@@ -98,8 +98,10 @@ std::expected<Change, std::string> Change::parse(const std::string& text) {
   return change;
 }
 
-std::expected<std::uint64_t, std::string> Change::apply(ggml_tensor& output,
-                                                        std::uint32_t n_heads) const {
+template <class Visit>
+std::expected<std::uint64_t, std::string> Change::for_each_row(const ggml_tensor& output,
+                                                               std::uint32_t n_heads,
+                                                               Visit visit) const {
   if (const std::string reason = unreadable_reason(output); !reason.empty())
     return std::unexpected(std::format("{} cannot be changed: {}.", output.name, reason));
   if (output.type != GGML_TYPE_F32) {
@@ -122,8 +124,8 @@ std::expected<std::uint64_t, std::string> Change::apply(ggml_tensor& output,
   }
   if (!indices) return std::unexpected(indices.error());
   const auto& [i0, i1, i2, i3] = *indices;
-  std::uint64_t changed = 0;
-  std::vector<float> row(i0.last - i0.first + 1);
+  std::uint64_t chosen = 0;
+  const std::uint64_t elements = i0.last - i0.first + 1;
   for (std::uint64_t c = i3.first; c <= i3.last; ++c) {
     for (std::uint64_t b = i2.first; b <= i2.last; ++b) {
       for (std::uint64_t a = i1.first; a <= i1.last; ++a) {
@@ -133,23 +135,40 @@ std::expected<std::uint64_t, std::string> Change::apply(ggml_tensor& output,
           continue;
         const std::size_t at =
             c * output.nb[3] + b * output.nb[2] + a * output.nb[1] + i0.first * output.nb[0];
-        const std::size_t bytes = row.size() * sizeof(float);
-        ggml_backend_tensor_get(&output, row.data(), at, bytes);
-        for (float& value : row) value = scales_ ? value * number_ : number_;
-        ggml_backend_tensor_set(&output, row.data(), at, bytes);
-        changed += row.size();
+        visit(at, static_cast<std::size_t>(elements));
+        chosen += elements;
       }
     }
   }
-  if (changed == 0) return std::unexpected("This step routes no token to that expert.");
-  return changed;
+  if (chosen == 0) return std::unexpected("This step routes no token to that expert.");
+  return chosen;
+}
+
+std::expected<std::uint64_t, std::string> Change::apply(ggml_tensor& output,
+                                                        std::uint32_t n_heads) const {
+  std::vector<float> row;
+  return for_each_row(output, n_heads, [&](std::size_t at, std::size_t elements) {
+    row.resize(elements);
+    const std::size_t bytes = elements * sizeof(float);
+    ggml_backend_tensor_get(&output, row.data(), at, bytes);
+    for (float& value : row) value = scales_ ? value * number_ : number_;
+    ggml_backend_tensor_set(&output, row.data(), at, bytes);
+  });
+}
+
+std::expected<std::uint64_t, std::string> Change::count(const ggml_tensor& output,
+                                                        std::uint32_t n_heads) const {
+  return for_each_row(output, n_heads, [](std::size_t, std::size_t) {});
 }
 
 std::string to_text(const MadeChange& made) {
   const bool once = made.last_step == made.place.step;
-  return std::format("{}: {} ({} element{}{})",
-                     once ? to_text(made.place) : to_text(made.place, made.last_step), made.text,
-                     made.elements, made.elements == 1 ? "" : "s", once ? "" : " each");
+  return std::format(
+      "{}: {} ({} element{}{}){}", once ? to_text(made.place) : to_text(made.place, made.last_step),
+      made.text, made.elements, made.elements == 1 ? "" : "s", once ? "" : " each",
+      made.ended
+          ? std::format("; ended at step {}: no further change can be recorded", made.ended->v)
+          : "");
 }
 
 }  // namespace tt

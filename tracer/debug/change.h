@@ -26,9 +26,17 @@ class Change {
   // Changes the output of an op that has run, of a model with `n_heads` attention heads. Returns
   // the number of elements that were chosen. The error text is a sentence; then nothing is changed.
   std::expected<std::uint64_t, std::string> apply(ggml_tensor& output, std::uint32_t n_heads) const;
+  // What apply() returns, without changing the output.
+  std::expected<std::uint64_t, std::string> count(const ggml_tensor& output,
+                                                  std::uint32_t n_heads) const;
   const std::string& text() const { return text_; }
 
  private:
+  // Calls `visit(offset, elements)` with the chosen part of each row, and returns the number of all
+  // elements.
+  template <class Visit>
+  std::expected<std::uint64_t, std::string> for_each_row(const ggml_tensor& output,
+                                                         std::uint32_t n_heads, Visit visit) const;
   struct Head {
     std::uint64_t index = 0;
   };
@@ -42,7 +50,7 @@ class Change {
 };
 
 // "step 0, op 57, layer 3: MUL_MAT Qcur-3: zero head 2 (128 elements)", and of a kept change "steps
-// 1 to 7, op 57, ...: zero head 2 (16 elements each)".
+// 1 to 7, op 57, ...: zero head 2 (16 elements each)", with "; ended at step 8: ..." if it ended.
 std::string to_text(const MadeChange& made);
 
 }  // namespace tt

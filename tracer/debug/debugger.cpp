@@ -273,15 +273,23 @@ Debugger::OpKey Debugger::key_of(const ggml_tensor& node) {
 void Debugger::make_kept(ggml_tensor& node) {
   for (Kept& kept : kept_) {
     if (kept.op != key_ || kept.state.place.step == place_.step) continue;
+    MadeChange& last = changes_[kept.record];
+    auto elements = kept.change.count(node, n_heads_);
+    const bool extends = last.place.op == place_.op && last.elements == elements &&
+                         last.last_step.v + 1 == place_.step.v &&
+                         last.place.n_tokens == place_.n_tokens;
     // A change that could not be recorded must not be made.
-    const auto elements = changes_.size() == kMaxChanges ? std::unexpected(too_many_changes())
-                                                         : kept.change.apply(node, n_heads_);
+    if (elements && !extends && changes_.size() == kMaxChanges) {
+      if (!last.ended) last.ended = place_.step;
+      kept.state.problem =
+          std::format("It ended at step {}. {}", last.ended->v, too_many_changes());
+      continue;
+    }
+    if (elements) elements = kept.change.apply(node, n_heads_);
     kept.state.problem = elements ? std::string() : elements.error();
     if (!elements) continue;
     ++kept.state.steps;
-    MadeChange& last = changes_[kept.record];
-    if (last.place.op == place_.op && last.elements == *elements &&
-        last.last_step.v + 1 == place_.step.v && last.place.n_tokens == place_.n_tokens) {
+    if (extends) {
       last.last_step = place_.step;
       continue;
     }

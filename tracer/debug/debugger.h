@@ -37,7 +37,7 @@ namespace tt {
 class Debugger final : public OpObserver {
  public:
   static constexpr std::size_t kMaxWatched = 10'000;  // outputs; older ones are dropped
-  static constexpr std::size_t kMaxChanges = 1000;
+  static constexpr std::size_t kMaxChanges = 1000;    // that are recorded
 
   // `on_change` is called when a stop begins or has ended, by the inference thread without locks;
   // it must not block. The error text is a sentence.
@@ -63,7 +63,8 @@ class Debugger final : public OpObserver {
   std::expected<TensorValues, std::string> read(std::string_view tensor,
                                                 const Selection& selection) const;
   // `keep`: also at the same op of each later step, until release(). A step in which the change
-  // does not fit, such as a row that only a prompt has, stays as it is.
+  // does not fit, such as a row that only a prompt has, stays as it is. A kept change ends when it
+  // would need one record more than kMaxChanges; its last record says so.
   std::expected<MadeChange, std::string> change(const Change& change, bool keep = false);
   std::vector<MadeChange> changes() const;
   std::vector<KeptChange> kept() const;

@@ -81,6 +81,9 @@ struct MadeChange {
   std::uint64_t elements = 0;  // in each step
   StepId last_step;
   std::uint32_t kept = 0;  // number of the kept change; 0: made once
+  // Of the last record of a kept change that needed another one, but there were too many: the step
+  // from which on it is not made.
+  std::optional<StepId> ended{};
 };
 
 // A change that is made again in each later step, at the same op.

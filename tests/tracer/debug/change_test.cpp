@@ -290,5 +290,40 @@ TEST(KeptChange, SaysWhyItDoesNotFit) {
   EXPECT_FALSE(model.resume(*debugger, Until::Breakpoint).has_value());
 }
 
+// With as many records as a run may have, one kept change extends its record, and another, which
+// the step of one token follows that of the prompt, would need a new one: it ends, and the session
+// says so.
+TEST(KeptChange, EndsWhenItCannotBeRecorded) {
+  DebuggedModel model(generated_model({.shape = "small", .dims = {.layers = 3}}));
+  constexpr std::uint32_t kSteps = 5;
+  const auto debugger =
+      model.begin(greedy_tokens(5, kSteps),
+                  {.breakpoints = {"^l_out layer 1 step 0", "^l_out layer 0 step 1"}});
+  ASSERT_TRUE(model.resume(*debugger, Until::Breakpoint).has_value());
+  ASSERT_TRUE(debugger->change(*Change::parse("set 1.5"), true).has_value());
+  ASSERT_TRUE(model.resume(*debugger, Until::Breakpoint).has_value());
+  ASSERT_TRUE(debugger->change(*Change::parse("set 2.5"), true).has_value());
+  const auto once = *Change::parse("scale [0] 1");
+  while (debugger->changes().size() < Debugger::kMaxChanges)
+    ASSERT_TRUE(debugger->change(once).has_value());
+  EXPECT_FALSE(debugger->change(once).has_value());
+  EXPECT_FALSE(model.resume(*debugger, Until::Breakpoint).has_value());
+  const std::vector<KeptChange> kept = debugger->kept();
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_EQ(kept[0].steps, 1U);
+  EXPECT_TRUE(kept[0].problem.starts_with("It ended at step 1. ")) << kept[0].problem;
+  EXPECT_EQ(kept[1].steps, kSteps - 1);
+  EXPECT_EQ(kept[1].problem, "");
+  EXPECT_EQ(debugger->changes().size(), Debugger::kMaxChanges);
+
+  const SessionReader session = model.session();
+  const SessionInfo info = session.info().value();
+  EXPECT_TRUE(
+      info.fact("altered.0").ends_with("; ended at step 1: no further change can be recorded"))
+      << info.fact("altered.0");
+  EXPECT_TRUE(info.fact("altered.1").starts_with("steps 1 to 4, ")) << info.fact("altered.1");
+  EXPECT_FALSE(info.fact("altered.1").contains("ended")) << info.fact("altered.1");
+}
+
 }  // namespace
 }  // namespace tt::test
