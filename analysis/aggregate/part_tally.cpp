@@ -1,6 +1,7 @@
 #include "analysis/aggregate/part_tally.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "analysis/common/derived_graphs.h"
@@ -8,6 +9,9 @@
 namespace tt {
 
 namespace {
+
+// What is kept of the parts of ops; a hostile file has a million parts and thousands of ops.
+constexpr std::size_t kMaxCells = std::size_t{4} << 20;
 
 // Appends a count for every n below `limit` with `times(n)` > 0.
 template <class Times>
@@ -34,10 +38,17 @@ void for_each_number(const Series& series, std::uint32_t rule, std::size_t place
 
 void PartTally::select(const Series& series, std::size_t from, std::size_t to) {
   if (series_ == &series && from_ == from && to_ == to) return;
+  if (series_ != &series) {  // other ops: their memory is released
+    times_.clear();
+    executions_.clear();
+  }
   series_ = &series;
   from_ = from;
   to_ = to;
   counted_ = false;
+  cells_ = 0;
+  alone_of_.reset();
+  listed_of_.reset();
   const std::size_t ops = series.outline->divided_ops.size();
   is_divided_.assign(ops, false);
   times_.resize(std::max(times_.size(), ops));
@@ -50,89 +61,113 @@ std::span<const PartTally::Count> PartTally::of(std::uint32_t rule) {
   return counts_[rule];
 }
 
-PartTally::OpGroup PartTally::divided(std::uint32_t op) {
+const PartTally::Division& PartTally::divided(std::uint32_t op, bool time) {
   const std::vector<std::uint32_t>& ops = series_->outline->divided_ops;
   const auto rule_of = [&](std::uint32_t i) { return series_->outline->main_rule(i); };
-  const auto same = std::ranges::equal_range(ops, rule_of(op), {}, rule_of);
+  const std::uint32_t rule = rule_of(op);
+  const auto same = std::ranges::equal_range(ops, rule, {}, rule_of);
   const auto first = static_cast<std::size_t>(same.begin() - ops.begin());
-  const OpGroup group{
-      .at = first + static_cast<std::size_t>(std::ranges::find(same, op) - same.begin()),
-      .first = first,
-      .last = first + same.size()};
-  if (!is_divided_[first]) divide(group);
-  is_divided_[first] = true;
-  return group;
+  const auto at = static_cast<std::size_t>(std::ranges::find(same, op) - same.begin());
+  if (!is_divided_[first]) {
+    const Columns all{.rule = rule, .first_op = first, .first = 0, .count = 1 + same.size()};
+    const std::size_t cells = most_parts(rule) * all.count;
+    if (cells > kMaxCells - cells_) {
+      Columns one = all;
+      one.first = time ? 1 + at : 0;
+      one.count = 1;
+      if (alone_of_ != one) divide(one, std::array{&alone_});
+      alone_of_ = one;
+      return alone_;
+    }
+    std::vector<Division*> out{&executions_[first]};
+    for (std::size_t i = 0; i < same.size(); ++i) out.push_back(&times_[first + i]);
+    divide(all, out);
+    cells_ += cells;
+    is_divided_[first] = true;
+  }
+  return time ? times_[first + at] : executions_[first];
+}
+
+// In any range of steps.
+std::size_t PartTally::most_parts(std::uint32_t rule) const {
+  const OutlineRule& of = series_->outline->rules[rule];
+  if (of.words != 0) return std::size_t{of.words} * 64;
+  return std::min(series_->numbers.size(),
+                  static_cast<std::size_t>(std::max<std::int64_t>(0, of.rule.limit)));
 }
 
 // Lists the parts of a step and computes their shares.
-void PartTally::divide_step(const OpGroup& group, std::size_t place) {
-  const std::uint32_t rule =
-      series_->outline->main_rule(series_->outline->divided_ops[group.first]);
+void PartTally::divide_step(const Columns& columns, std::size_t place) {
   parts_.clear();
-  for_each_number(*series_, rule, place, [&](std::uint32_t n) { parts_.push_back(n); });
+  for_each_number(*series_, columns.rule, place, [&](std::uint32_t n) { parts_.push_back(n); });
   const std::size_t count = std::max<std::size_t>(1, parts_.size());
-  to_first_.assign(1, 1 / static_cast<double>(count));
-  to_other_ = to_first_;
-  for (const std::uint64_t ns :
-       series_->divided_ns[place].subspan(group.first, group.last - group.first)) {
-    const auto whole = static_cast<std::int64_t>(ns);
-    to_first_.push_back(static_cast<double>(share_of(whole, count, 0)));
-    to_other_.push_back(static_cast<double>(share_of(whole, count, 1)));
+  const auto ns = series_->divided_ns[place].subspan(columns.first_op);
+  to_first_.clear();
+  to_other_.clear();
+  for (std::size_t c = columns.first; c < columns.first + columns.count; ++c) {
+    const auto whole = static_cast<std::int64_t>(c == 0 ? 0 : ns[c - 1]);
+    const double each = 1 / static_cast<double>(count);
+    to_first_.push_back(c == 0 ? each : static_cast<double>(share_of(whole, count, 0)));
+    to_other_.push_back(c == 0 ? each : static_cast<double>(share_of(whole, count, 1)));
   }
 }
 
-void PartTally::divide(const OpGroup& group) {
-  const std::uint32_t rule =
-      series_->outline->main_rule(series_->outline->divided_ops[group.first]);
-  const std::size_t columns = 1 + group.last - group.first;
-  const auto out = [&](std::size_t column) -> Division& {
-    return column == 0 ? executions_[group.first] : times_[group.first + column - 1];
-  };
-  for (std::size_t c = 0; c < columns; ++c) {
-    out(c).parts.clear();
-    out(c).unknown = 0;
+// The parts of a rule that is not stored as a set.
+void PartTally::list_numbers(std::uint32_t rule) {
+  if (listed_of_ == rule) return;
+  listed_.clear();
+  for (std::size_t place = from_; place < to_; ++place)
+    for_each_number(*series_, rule, place, [&](std::uint32_t n) { listed_.push_back(n); });
+  std::ranges::sort(listed_);
+  const auto repeated = std::ranges::unique(listed_);
+  listed_.erase(repeated.begin(), repeated.end());
+  listed_of_ = rule;
+}
+
+// `out`: of each column.
+void PartTally::divide(const Columns& columns, std::span<Division* const> out) {
+  for (Division* division : out) {
+    division->parts.clear();
+    division->unknown = 0;
   }
   if (to_ == from_ + 1) {
-    divide_step(group, from_);
-    for (std::size_t c = 0; c < columns; ++c) {
-      if (parts_.empty()) out(c).unknown = to_first_[c];
+    divide_step(columns, from_);
+    for (std::size_t c = 0; c < out.size(); ++c) {
+      if (parts_.empty()) out[c]->unknown = to_first_[c];
       for (std::size_t i = 0; i < parts_.size(); ++i)
-        out(c).parts.push_back({parts_[i], i == 0 ? to_first_[c] : to_other_[c]});
+        out[c]->parts.push_back({parts_[i], i == 0 ? to_first_[c] : to_other_[c]});
     }
     return;
   }
-  // The rows of `sums_` are the numbers of a set, else those of this list.
-  const std::uint32_t words = series_->outline->rules[rule].words;
-  std::vector<std::uint32_t> numbers;
-  if (words == 0) {
-    for (std::size_t place = from_; place < to_; ++place)
-      for_each_number(*series_, rule, place, [&](std::uint32_t n) { numbers.push_back(n); });
-    std::ranges::sort(numbers);
-    const auto repeated = std::ranges::unique(numbers);
-    numbers.erase(repeated.begin(), repeated.end());
-  }
+  // The rows of `sums_` are the numbers of a set, else those of `listed_`.
+  const std::uint32_t words = series_->outline->rules[columns.rule].words;
+  if (words == 0) list_numbers(columns.rule);
   const auto row_of = [&](std::uint32_t n) {
     if (words != 0) return std::size_t{n};
-    return static_cast<std::size_t>(std::ranges::lower_bound(numbers, n) - numbers.begin());
+    return static_cast<std::size_t>(std::ranges::lower_bound(listed_, n) - listed_.begin());
   };
-  const std::size_t rows = words != 0 ? std::size_t{words} * 64 : numbers.size();
-  sums_.assign(rows * columns, 0);
-  unknown_.assign(columns, 0);
+  const std::size_t rows = words != 0 ? std::size_t{words} * 64 : listed_.size();
+  sums_.assign(rows * out.size(), 0);
+  unknown_.assign(out.size(), 0);
+  is_touched_.assign(rows, false);
   const auto add = [&](double* sum, const std::vector<double>& amounts) {
-    for (std::size_t c = 0; c < columns; ++c) sum[c] += amounts[c];
+    for (std::size_t c = 0; c < out.size(); ++c) sum[c] += amounts[c];
   };
   for (std::size_t place = from_; place < to_; ++place) {
-    divide_step(group, place);
+    divide_step(columns, place);
     if (parts_.empty()) add(unknown_.data(), to_first_);
-    for (std::size_t i = 0; i < parts_.size(); ++i)
-      add(&sums_[row_of(parts_[i]) * columns], i == 0 ? to_first_ : to_other_);
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const std::size_t row = row_of(parts_[i]);
+      is_touched_[row] = true;
+      add(&sums_[row * out.size()], i == 0 ? to_first_ : to_other_);
+    }
   }
-  for (std::size_t c = 0; c < columns; ++c) {
-    out(c).unknown = unknown_[c];
+  for (std::size_t c = 0; c < out.size(); ++c) {
+    out[c]->unknown = unknown_[c];
     for (std::size_t row = 0; row < rows; ++row)
-      if (sums_[row * columns] > 0)
-        out(c).parts.push_back({words != 0 ? static_cast<std::uint32_t>(row) : numbers[row],
-                                sums_[row * columns + c]});
+      if (is_touched_[row])
+        out[c]->parts.push_back({words != 0 ? static_cast<std::uint32_t>(row) : listed_[row],
+                                 sums_[row * out.size() + c]});
   }
 }
 

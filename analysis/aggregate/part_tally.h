@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,19 +34,27 @@ class PartTally {
   // The counts of a rule whose parts are separate accesses, in ascending order.
   std::span<const Count> of(std::uint32_t rule);
   // Of one of TemplateOutline::divided_ops.
-  const Division& time_of(std::uint32_t op) { return times_[divided(op).at]; }
-  const Division& executions_of(std::uint32_t op) { return executions_[divided(op).first]; }
+  // The result is valid until the next call.
+  const Division& time_of(std::uint32_t op) { return divided(op, /*time=*/true); }
+  const Division& executions_of(std::uint32_t op) { return divided(op, /*time=*/false); }
 
  private:
   void count();
   void list_one(std::size_t place);
-  // Ops with the same rule have the same parts: they are divided together. Indices of divided_ops.
-  struct OpGroup {
-    std::size_t at, first, last;  // the op, and all with its rule
+  // Ops with the same rule have the same parts: they are divided together, unless there are too
+  // many of them and of parts, then one at a time. Column 0 is the executions, column i the time of
+  // op i - 1 of the rule.
+  struct Columns {
+    std::uint32_t rule;
+    std::size_t first_op;  // index in divided_ops
+    std::size_t first, count;
+    friend bool operator==(const Columns&, const Columns&) = default;
   };
-  OpGroup divided(std::uint32_t op);
-  void divide(const OpGroup& group);
-  void divide_step(const OpGroup& group, std::size_t place);
+  const Division& divided(std::uint32_t op, bool time);
+  std::size_t most_parts(std::uint32_t rule) const;
+  void divide(const Columns& columns, std::span<Division* const> out);
+  void divide_step(const Columns& columns, std::size_t place);
+  void list_numbers(std::uint32_t rule);
 
   const Series* series_ = nullptr;
   std::size_t from_ = 0, to_ = 0;
@@ -56,11 +65,16 @@ class PartTally {
   std::vector<Division> times_;                      // per divided op
   std::vector<Division> executions_;                 // of the first op of each rule
   std::vector<bool> is_divided_;                     // the same
-  // The parts of one step, and what the first one and each other one gets: of the execution of an
-  // op, then of the time of each op of the rule.
+  std::size_t cells_ = 0;                            // of them: pairs of a part and a column
+  Division alone_;                                   // of one column
+  std::optional<Columns> alone_of_;
+  std::vector<std::uint32_t> listed_;  // ascending, of the rule below
+  std::optional<std::uint32_t> listed_of_;
+  // The parts of one step, and what the first one and each other one gets in each column.
   std::vector<std::uint32_t> parts_;
   std::vector<double> to_first_, to_other_;
   std::vector<double> sums_, unknown_;
+  std::vector<bool> is_touched_;  // rows of sums_
 };
 
 }  // namespace tt
