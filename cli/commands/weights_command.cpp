@@ -212,7 +212,7 @@ int run(const WeightsOptions& options) {
   if (!model) return progress.failed(model.error());
   Importances importances;
   if (!options.imatrix.empty()) {
-    auto read = read_importance(options.imatrix);
+    auto read = read_importance(options.imatrix, progress.start("reading importances"));
     if (!read) return progress.failed(read.error());
     importances = *std::move(read);
   }

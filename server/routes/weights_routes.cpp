@@ -196,6 +196,7 @@ class WeightsRoutes {
     if (tensor == nullptr) return respond(response, no_such_tensor(pair->model, name));
     const GgufTensor* const other = pair->reference.find(name);
     const std::uint64_t bytes = tensor->file.length + (other == nullptr ? 0 : other->file.length);
+    pair->imatrix.tensor = name;
     compare(request, response, *std::move(pair), bytes,
             [name](const OpenModel& reference, const OpenModel& model,
                    const Importances& importances, Response& out, const ContinueCheck& keep_going) {
@@ -228,7 +229,7 @@ class WeightsRoutes {
         request, response, *std::move(index), all,
         [options, imatrix](const GgufIndex& of, WeightReader& reader, Response& out,
                            const ContinueCheck& keep_going) {
-          const auto importances = importances_of(imatrix);
+          const auto importances = imatrix.read(keep_going);
           if (!importances) return respond(out, importances.error());
           MixOptions weighed = options;
           if (!importances->empty()) weighed.importance = &*importances;
@@ -236,26 +237,42 @@ class WeightsRoutes {
           if (!found) return respond(out, Problem{ErrorCode::BadRequest, found.error() + "."});
           respond(out, to_json(*found));
         },
-        Bytes::AtMost);
+        Bytes::AtMost, imatrix);
   }
 
  private:
+  // A file of importances, one of the list of models.
+  struct Imatrix {
+    std::optional<GgufIndex> index;  // nullopt: none is given
+    std::string tensor;              // whose importances are read; empty: of all
+
+    OrProblem<Importances> read(const ContinueCheck& keep_going) const {
+      if (!index) return Importances();
+      return read_importance(*index, tensor, keep_going).transform_error([](std::string why) {
+        return Problem{ErrorCode::BadRequest, std::move(why)};
+      });
+    }
+  };
   struct ModelPair {
     GgufIndex reference, model;
-    std::optional<GgufIndex> imatrix;
+    Imatrix imatrix;
   };
-  // The file of the parameter `imatrix`, one of the list of models; nullopt: none is given.
-  std::optional<GgufIndex> take_imatrix(const Request& request, ParameterReader& read) const {
+  // The file of the parameter `imatrix`.
+  Imatrix take_imatrix(const Request& request, ParameterReader& read) const {
     const std::string id = read.take(text_parameter(request, "imatrix"));
-    if (id.empty()) return std::nullopt;
-    return read.take(model_manager_.structure(id).transform(
-        [](GgufIndex index) { return std::optional(std::move(index)); }));
+    if (id.empty()) return {};
+    return {.index = read.take(model_manager_.structure(id).transform(
+                [](GgufIndex index) { return std::optional(std::move(index)); })),
+            .tensor = {}};
   }
-  static OrProblem<Importances> importances_of(const std::optional<GgufIndex>& imatrix) {
-    if (!imatrix) return Importances();
-    return read_importance(imatrix->files().front().path).transform_error([](std::string why) {
-      return Problem{ErrorCode::BadRequest, std::move(why)};
-    });
+  // `version`: of the models, of which `bytes` bytes are read.
+  static QueryQueue::Subject subject_of(std::string version, std::uint64_t bytes,
+                                        const Imatrix& imatrix) {
+    if (imatrix.index) {
+      version += "-" + version_of(*imatrix.index);
+      bytes += importance_bytes(*imatrix.index, imatrix.tensor);
+    }
+    return {.version = std::move(version), .small = bytes <= kSmallBytes};
   }
   // The model of the path and that of the parameter `reference`.
   OrProblem<ModelPair> models(const Request& request, ParameterReader& read) const {
@@ -278,15 +295,13 @@ class WeightsRoutes {
   using Compare =
       std::function<void(const OpenModel& reference, const OpenModel& model,
                          const Importances& importances, Response&, const ContinueCheck&)>;
-  // `bytes`: how many are read.
+  // `bytes`: how many are read, without those of the importances.
   void compare(const Request& request, Response& response, ModelPair pair, std::uint64_t bytes,
                Compare compute) const {
     auto progress = std::make_shared<Progress>(bytes);
-    const QueryQueue::Subject subject{
-        .version = version_of(pair.reference) + "-" + version_of(pair.model) +
-                   (pair.imatrix ? "-" + version_of(*pair.imatrix) : ""),
-        .small = bytes <= kSmallBytes,
-        .progress = progress};
+    QueryQueue::Subject subject =
+        subject_of(version_of(pair.reference) + "-" + version_of(pair.model), bytes, pair.imatrix);
+    subject.progress = progress;
     queue_.respond(
         request, response, subject,
         [pair = std::move(pair), compute = std::move(compute), progress = std::move(progress)](
@@ -295,7 +310,7 @@ class WeightsRoutes {
           if (!reference) return respond(out, read_problem(reference.error()));
           auto model = WeightReader::open(pair.model);
           if (!model) return respond(out, read_problem(model.error()));
-          const auto importances = importances_of(pair.imatrix);
+          const auto importances = pair.imatrix.read(keep_going);
           if (!importances) return respond(out, importances.error());
           compute({.index = pair.reference, .reader = *reference},
                   {.index = pair.model, .reader = *model}, *importances, out, [&] {
@@ -318,9 +333,9 @@ class WeightsRoutes {
   // `bytes`: how many are read, at most. Exactly: clients that wait are told how far it is.
   enum class Bytes : bool { AtMost, Exactly };
   void run(const Request& request, Response& response, GgufIndex index, std::uint64_t bytes,
-           Compute compute, Bytes known = Bytes::Exactly) const {
+           Compute compute, Bytes known = Bytes::Exactly, const Imatrix& imatrix = {}) const {
     auto progress = std::make_shared<Progress>(bytes);
-    QueryQueue::Subject subject{.version = version_of(index), .small = bytes <= kSmallBytes};
+    QueryQueue::Subject subject = subject_of(version_of(index), bytes, imatrix);
     if (known == Bytes::Exactly) subject.progress = progress;
     queue_.respond(
         request, response, subject,

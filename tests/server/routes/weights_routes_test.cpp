@@ -1,4 +1,6 @@
 // Values of weights over HTTP, against numpy's own decoding of the files and against tt weights.
+#include <ggml.h>
+#include <gguf.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -21,6 +23,7 @@
 #include "tests/server/support/test_server.h"
 #include "tests/support/command_output.h"
 #include "tracer/gguf/gguf_index.h"
+#include "tracer/weights/importance_file.h"
 #include "tracer/weights/tensor_details.h"
 #include "tracer/weights/weight_reader.h"
 
@@ -30,6 +33,29 @@ namespace {
 constexpr std::array kTypes = {"q4_0", "q5_1", "q8_0", "q2_k", "q4_k", "q6_k", "iq4_nl"};
 
 std::string tensor_name(std::size_t layer) { return std::format("blk.{}.attn_q.weight", layer); }
+
+// Importances of `tensor`, and of another one as many as cannot be read. The file has holes, which
+// are zeros.
+void write_large_importances(const std::filesystem::path& path, const std::string& tensor) {
+  gguf_context* const gguf = gguf_init_empty();
+  ggml_context* const tensors =
+      ggml_init({.mem_size = 16 * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true});
+  std::size_t bytes = 0;
+  const auto add = [&](const std::string& name, std::int64_t columns, std::int64_t rows) {
+    ggml_tensor* const of = ggml_new_tensor_2d(tensors, GGML_TYPE_F32, columns, rows);
+    ggml_set_name(of, name.c_str());
+    gguf_add_tensor(gguf, of);
+    bytes += GGML_PAD(ggml_nbytes(of), GGUF_DEFAULT_ALIGNMENT);
+  };
+  add(tensor + ".in_sum2", 256, 1);
+  add(tensor + ".counts", 1, 1);
+  add("other.in_sum2", 1 << 20, 600);
+  add("other.counts", 1, 1);
+  EXPECT_TRUE(gguf_write_to_file(gguf, path.c_str(), /*only_meta=*/true));
+  std::filesystem::resize_file(path, gguf_get_meta_size(gguf) + bytes);
+  ggml_free(tensors);
+  gguf_free(gguf);
+}
 
 // A model whose layers have the types above, and its values as numpy decodes them.
 class WeightsRoutes : public testing::Test {
@@ -389,6 +415,32 @@ TEST_F(WeightsRoutes, ErrorsAgainstAReferenceEqualTheCommandAndNumpy) {
   const json listed = server.get("/api/v1/models").body["models"];
   for (const json& model : listed)
     EXPECT_EQ(model["importance_matrix"], model["id"] == "matrix") << model;
+  // Reading it can be cancelled, and of one tensor only its importances are read: those of another
+  // one would be too many.
+  const auto matrix = GgufIndex::open(folder_() / "models/matrix.gguf");
+  ASSERT_TRUE(matrix.has_value());
+  int pieces = 0;
+  EXPECT_EQ(read_importance(*matrix, {}, [&] { return ++pieces < 3; }).error(), "cancelled");
+  EXPECT_EQ(pieces, 3);
+  const auto one = read_importance(*matrix, attention, never_cancel).value();
+  ASSERT_EQ(one.size(), 1U);
+  const auto all = read_importance(*matrix, {}, never_cancel).value();
+  EXPECT_GT(all.size(), 1U);
+  EXPECT_EQ(one.at(attention).values, all.at(attention).values);
+  write_large_importances(folder_() / "models/large.gguf", attention);
+  const auto large = GgufIndex::open(folder_() / "models/large.gguf");
+  ASSERT_TRUE(large.has_value()) << large.error();
+  EXPECT_GT(importance_bytes(*large, {}), kMaxImportanceBytes);
+  EXPECT_LT(importance_bytes(*large, attention), 1U << 20);
+  EXPECT_TRUE(get("q4/weights/errors?reference=f32&imatrix=large", 400)["detail"]
+                  .get<std::string>()
+                  .contains("the maximum"));
+  // All of its importances are equal.
+  EXPECT_EQ(
+      get("q4/weights/errors/tensor?reference=f32&imatrix=large&name=" +
+          attention)["worst_rows"][0]["row"],
+      get("q4/weights/errors/tensor?reference=f32&name=" + attention)["worst_rows"][0]["row"]);
+
   EXPECT_TRUE(get("q4/weights/errors?reference=f32&imatrix=none", 404)["detail"]
                   .get<std::string>()
                   .contains("none"));
@@ -409,7 +461,7 @@ TEST_F(WeightsRoutes, ErrorsAgainstAReferenceEqualTheCommandAndNumpy) {
   get("f32/weights/mix", 400);
   get("f32/weights/mix?bytes=1", 400);
   get("f32/weights/mix?bytes=1000000000&rows=0", 400);
-  for (const char* model : {"f32", "q8", "q4", "matrix", "other"})
+  for (const char* model : {"f32", "q8", "q4", "matrix", "large", "other"})
     std::filesystem::remove(folder_().path() / std::format("models/{}.gguf", model));
 }
 
