@@ -99,16 +99,58 @@ ValuesDifference difference_of(const StepOutputs& left, const OutputValues& outp
   return difference;
 }
 
-void compare_step(const StepOutputs& left, const StepOutputs& right, ValuesComparison& out) {
-  out.only_right += for_each_pair(
-      left, right,
-      [&](const OutputValues& output, const std::string& name, const OutputValues* other) {
-        if (other == nullptr)
-          ++out.only_left;
-        else
-          out.outputs.push_back(difference_of(left, output, name, *other));
-      });
-}
+class Comparing {
+ public:
+  Comparing(const ValuesQuery& query, std::optional<StepId> other_tokens) : query_(query) {
+    out_.tolerance = query.tolerance;
+    out_.other_tokens = other_tokens;
+  }
+
+  void add(const StepOutputs& left, const StepOutputs& right) {
+    out_.only_right += for_each_pair(
+        left, right,
+        [&](const OutputValues& output, const std::string& name, const OutputValues* other) {
+          if (other == nullptr)
+            ++out_.only_left;
+          else
+            add(difference_of(left, output, name, *other));
+        });
+  }
+
+  ValuesComparison result(std::uint64_t more_only_right) {
+    out_.only_right += more_only_right;
+    const auto layers = layers_ | std::views::values;
+    out_.layers.assign(layers.begin(), layers.end());
+    return std::move(out_);
+  }
+
+ private:
+  void add(ValuesDifference of) {
+    if (!out_.first_beyond && is_beyond(of, query_.tolerance)) out_.first_beyond = of;
+    add_to_layer(of);
+    const bool different = differs(of);
+    const std::uint64_t row = query_.only_different ? out_.different : out_.compared;
+    ++out_.compared;
+    out_.different += different;
+    if ((different || !query_.only_different) && query_.page.contains(row))
+      out_.rows.push_back(std::move(of));
+  }
+
+  void add_to_layer(const ValuesDifference& of) {
+    if (of.layer == kNoLayer || !of.same_shape ||
+        (out_.other_tokens && of.step >= *out_.other_tokens))
+      return;
+    LayerDifference& layer = layers_[of.layer];
+    layer.layer = of.layer;
+    ++layer.outputs;
+    layer.max_error = std::max(layer.max_error, of.max_error);
+    layer.relative_error = std::max(layer.relative_error, of.relative_error);
+  }
+
+  const ValuesQuery query_;
+  ValuesComparison out_;
+  std::map<LayerId, LayerDifference> layers_;
+};
 
 // The elements of cell `i` of `cells`, of `size` elements: they follow each other.
 struct CellRange {
@@ -170,35 +212,13 @@ bool is_beyond(const ValuesDifference& of, double tolerance) {
   return !of.same_shape || of.relative_error > tolerance;
 }
 
-const ValuesDifference* first_beyond(const ValuesComparison& comparison, double tolerance) {
-  const auto first = std::ranges::find_if(
-      comparison.outputs, [&](const ValuesDifference& of) { return is_beyond(of, tolerance); });
-  return first == comparison.outputs.end() ? nullptr : &*first;
-}
-
-std::vector<LayerDifference> differences_by_layer(const ValuesComparison& comparison) {
-  std::map<LayerId, LayerDifference> layers;
-  for (const ValuesDifference& of : comparison.outputs) {
-    if (of.layer == kNoLayer || !of.same_shape ||
-        (comparison.other_tokens && of.step >= *comparison.other_tokens))
-      continue;
-    LayerDifference& layer = layers[of.layer];
-    layer.layer = of.layer;
-    ++layer.outputs;
-    layer.max_error = std::max(layer.max_error, of.max_error);
-    layer.relative_error = std::max(layer.relative_error, of.relative_error);
-  }
-  const auto values = layers | std::views::values;
-  return {values.begin(), values.end()};
-}
-
 std::expected<ValuesComparison, TraceError> compare_values(const SessionReader& left,
                                                            const SessionReader& right,
+                                                           const ValuesQuery& query,
                                                            const ContinueCheck& keep_going) {
-  ValuesComparison comparison;
   const auto other = other_tokens(left, right);
   if (!other) return std::unexpected(other.error());
-  comparison.other_tokens = *other;
+  Comparing comparing(query, *other);
   std::uint64_t compared_right = 0;
   std::expected<void, TraceError> done;
   const auto read = left.for_each_values(StepId{0}, UINT32_MAX, [&](const StepValues& values) {
@@ -213,7 +233,7 @@ std::expected<ValuesComparison, TraceError> compare_values(const SessionReader& 
       return false;
     }
     compared_right += theirs->values.outputs.size();
-    compare_step(*ours, *theirs, comparison);
+    comparing.add(*ours, *theirs);
     return true;
   });
   if (!read) return std::unexpected(read.error());
@@ -225,8 +245,7 @@ std::expected<ValuesComparison, TraceError> compare_values(const SessionReader& 
     return keep_going();
   });
   if (!counted) return std::unexpected(counted.error());
-  comparison.only_right += all_right - compared_right;
-  return comparison;
+  return comparing.result(all_right - compared_right);
 }
 
 std::expected<ValuesPicture, TraceError> values_picture(const SessionReader& left,

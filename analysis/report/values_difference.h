@@ -34,17 +34,6 @@ inline constexpr double kDefaultTolerance = 1e-5, kMaxTolerance = 1e9;
 bool differs(const ValuesDifference& of);
 bool is_beyond(const ValuesDifference& of, double tolerance);  // of relative errors
 
-struct ValuesComparison {
-  std::vector<ValuesDifference> outputs;        // in the order of the left session's ops
-  std::uint64_t only_left = 0, only_right = 0;  // captured outputs
-  // The first step of the left session that evaluates a token that the right one does not have at
-  // its place: from there on the runs do not compute the same.
-  std::optional<StepId> other_tokens;
-};
-
-// null: no output is beyond the tolerance.
-const ValuesDifference* first_beyond(const ValuesComparison& comparison, double tolerance);
-
 // How errors grow: the largest ones of the outputs of a layer, in the steps that evaluate the same
 // tokens.
 struct LayerDifference {
@@ -52,13 +41,31 @@ struct LayerDifference {
   std::uint64_t outputs = 0;
   double max_error = 0, relative_error = 0;
 };
-// In the order of the layers; without outputs of no layer.
-std::vector<LayerDifference> differences_by_layer(const ValuesComparison& comparison);
+
+struct ValuesQuery {
+  double tolerance = kDefaultTolerance;
+  PageRange page;               // of the rows
+  bool only_different = false;  // rows of other outputs are left out
+};
+
+struct ValuesComparison {
+  double tolerance = 0;
+  std::uint64_t compared = 0, different = 0;     // outputs
+  std::uint64_t only_left = 0, only_right = 0;   // captured outputs
+  std::optional<ValuesDifference> first_beyond;  // nullopt: none is beyond the tolerance
+  std::vector<LayerDifference> layers;           // in their order; without outputs of no layer
+  std::vector<ValuesDifference> rows;  // of the page, in the order of the left session's ops
+  // The first step of the left session that evaluates a token that the right one does not have at
+  // its place: from there on the runs do not compute the same.
+  std::optional<StepId> other_tokens;
+};
 
 // Outputs belong together if they have the same step and tensor name; of several with one name in a
-// step, those in the same place of the order. Reads one step of each session at a time.
+// step, those in the same place of the order. Reads one step of each session at a time, and keeps
+// only the rows of the page.
 std::expected<ValuesComparison, TraceError> compare_values(const SessionReader& left,
                                                            const SessionReader& right,
+                                                           const ValuesQuery& query,
                                                            const ContinueCheck& keep_going);
 
 // Which output a picture is of, and its largest size.

@@ -215,8 +215,7 @@ std::string place_text(const ValuesDifference& of) {
 }
 
 // How errors grow.
-void print_layers(const ValuesComparison& comparison) {
-  const std::vector<LayerDifference> layers = differences_by_layer(comparison);
+void print_layers(const std::vector<LayerDifference>& layers) {
   if (layers.empty()) return;
   put("\n");
   TextTable table({{"layer", Align::Right},
@@ -229,18 +228,18 @@ void print_layers(const ValuesComparison& comparison) {
   table.print();
 }
 
-void print_values(const ValuesComparison& comparison, const CompareOptions& options,
-                  const ValuesDifference* first) {
-  const auto count = static_cast<std::size_t>(std::ranges::count_if(comparison.outputs, differs));
+void print_values(const ValuesComparison& comparison, const CompareOptions& options) {
+  const std::uint64_t count = comparison.different;
+  const std::optional<ValuesDifference>& first = comparison.first_beyond;
   print_line("{} compared: {} identical, {} different; {} only left, {} only right",
-             counted(comparison.outputs.size(), "output"), comparison.outputs.size() - count, count,
+             counted(comparison.compared, "output"), comparison.compared - count, count,
              comparison.only_left, comparison.only_right);
   if (comparison.other_tokens)
     print_line(
         "From step {} on, the two runs evaluate different tokens, so their values differ. Compare "
         "the steps before it, or record both with the same tokens (--temp 0).",
         comparison.other_tokens->v);
-  if (first == nullptr) {
+  if (!first) {
     print_line("No output differs by more than the tolerance, a relative error of {:g}.",
                options.tolerance);
   } else if (!first->same_shape) {
@@ -264,10 +263,7 @@ void print_values(const ValuesComparison& comparison, const CompareOptions& opti
                    {"shape", kRight},
                    {"max error", kRight},
                    {"relative error", kRight}});
-  std::size_t shown = 0;
-  for (const ValuesDifference& of : comparison.outputs) {
-    if (!differs(of)) continue;
-    if (shown++ == options.limit) break;
+  for (const ValuesDifference& of : comparison.rows) {
     std::array<std::int64_t, 4> shape{};
     std::ranges::transform(of.ne, shape.begin(),
                            [](std::uint64_t ne) { return static_cast<std::int64_t>(ne); });
@@ -277,28 +273,32 @@ void print_values(const ValuesComparison& comparison, const CompareOptions& opti
   }
   table.print();
   if (count > options.limit) print_line("... {} more (use --limit N)", count - options.limit);
-  print_layers(comparison);
+  print_layers(comparison.layers);
 }
 
 int run_values(const CompareOptions& options, Progress& progress, SessionReader& left,
                SessionReader& right) {
+  const ValuesQuery query{
+      .tolerance = options.tolerance,
+      .page = options.json ? kAllRows : PageRange{.from = 0, .limit = options.limit},
+      .only_different = !options.json};
   const auto comparison = progress.query_valid_prefix(left, [&](const SessionReader&) {
     return progress.query_valid_prefix(right, [&](const SessionReader&) {
-      return compare_values(left, right, progress.start("comparing values"));
+      return compare_values(left, right, query, progress.start("comparing values"));
     });
   });
   if (!comparison) return progress.failed(comparison.error());
   progress.end();
-  if (comparison->outputs.empty()) {
+  if (comparison->compared == 0) {
     return progress.failed(
         std::format("{} and {} have no captured output in common. Record both with --capture, such "
                     "as --capture '.*@S0'.",
                     options.left, options.right));
   }
   if (options.json) {
-    put_line(text_of(to_json(*comparison, options.tolerance, kAllRows)));
+    put_line(text_of(to_json(*comparison)));
   } else {
-    print_values(*comparison, options, first_beyond(*comparison, options.tolerance));
+    print_values(*comparison, options);
   }
   return progress.exit_code();
 }

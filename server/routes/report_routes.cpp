@@ -297,12 +297,12 @@ void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexCache
   add_values(
       "/api/v1/sessions/:id/comparison/:other/values",
       [](ParameterReader& read, const Request& request) {
-        const double tolerance = read.take(tolerance_parameter(request));
-        const PageRange page = read.take(page_parameters(request, kDefaultRows));
+        const ValuesQuery query{.tolerance = read.take(tolerance_parameter(request)),
+                                .page = read.take(page_parameters(request, kDefaultRows))};
         return [=](const SessionReader& left, const SessionReader& right,
                    const ContinueCheck& keep_going) {
-          return compare_values(left, right, keep_going).transform([&](const auto& found) {
-            return to_json(found, tolerance, page);
+          return compare_values(left, right, query, keep_going).transform([](const auto& found) {
+            return to_json(found);
           });
         };
       },

@@ -135,7 +135,7 @@ Json output_json(const ValuesDifference& of) {
 
 Json layers_json(const ValuesComparison& comparison) {
   Json layers = Json::array();
-  for (const LayerDifference& of : differences_by_layer(comparison)) {
+  for (const LayerDifference& of : comparison.layers) {
     layers.push_back({{"layer_id", layer_json(of.layer)},
                       {"outputs", of.outputs},
                       {"max_error", finite_json(of.max_error)},
@@ -173,19 +173,18 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
       {"rows", std::move(rows)}};
 }
 
-Json to_json(const ValuesComparison& comparison, double tolerance, const PageRange& page) {
-  const ValuesDifference* const first = first_beyond(comparison, tolerance);
+Json to_json(const ValuesComparison& comparison) {
+  const std::optional<ValuesDifference>& first = comparison.first_beyond;
   Json outputs = Json::array();
-  for (std::size_t i = 0; i < comparison.outputs.size(); ++i)
-    if (page.contains(i)) outputs.push_back(output_json(comparison.outputs[i]));
-  return {{"tolerance", tolerance},
-          {"first_beyond", first == nullptr ? Json() : output_json(*first)},
+  for (const ValuesDifference& of : comparison.rows) outputs.push_back(output_json(of));
+  return {{"tolerance", comparison.tolerance},
+          {"first_beyond", first ? output_json(*first) : Json()},
           {"only_left", comparison.only_left},
           {"only_right", comparison.only_right},
           {"other_tokens_from_step",
            comparison.other_tokens ? Json(comparison.other_tokens->v) : Json()},
-          {"total", comparison.outputs.size()},
-          {"different", std::ranges::count_if(comparison.outputs, differs)},
+          {"total", comparison.compared},
+          {"different", comparison.different},
           {"layers", layers_json(comparison)},
           {"outputs", std::move(outputs)}};
 }

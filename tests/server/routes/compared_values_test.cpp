@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/report/values_difference.h"
+#include "api/json/analysis/comparison_json.h"
 #include "tests/server/support/test_server.h"
 #include "tests/support/models/backends.h"
 #include "tests/support/wait.h"
@@ -97,6 +99,26 @@ TEST(ComparedValues, AreThoseOfTheFiles) {
   EXPECT_EQ(found["layers"].size(), largest.size());
   EXPECT_GT(largest.size(), 1U);
   EXPECT_EQ(found["first_beyond"]["tensor_name"], "l_out-1") << "l_out-0 is as it was computed";
+
+  // Only the rows of a page are kept; everything else is of all outputs.
+  constexpr std::uint64_t kFrom = 1, kLimit = 2;
+  ASSERT_GT(row, kFrom + kLimit);
+  const ValuesComparison page =
+      compare_values(*server.sessions.open(left), *server.sessions.open(right),
+                     {.page = {.from = kFrom, .limit = kLimit}}, never_cancel)
+          .value();
+  EXPECT_EQ(page.rows.size(), kLimit);
+  json rest = found;
+  rest["outputs"] = {found["outputs"][kFrom], found["outputs"][kFrom + 1]};
+  EXPECT_EQ(json::parse(to_json(page).dump()), rest);
+  EXPECT_EQ(server.get(path(right, std::format("?from={}&limit={}", kFrom, kLimit))).body, rest);
+  const ValuesComparison different =
+      compare_values(*server.sessions.open(left), *server.sessions.open(right),
+                     {.page = {.limit = 1}, .only_different = true}, never_cancel)
+          .value();
+  ASSERT_EQ(different.rows.size(), 1U);
+  EXPECT_EQ(different.rows[0].tensor, "l_out-1");
+  EXPECT_EQ(different.different, found["different"]);
 
   // The picture of an output has its elements if there is room, else those that differ most.
   const OutputValues& output = ours[0].outputs[0];
