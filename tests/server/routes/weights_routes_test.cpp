@@ -45,7 +45,7 @@ void write_large_importances(const std::filesystem::path& path, const std::strin
     ggml_tensor* const of = ggml_new_tensor_2d(tensors, GGML_TYPE_F32, columns, rows);
     ggml_set_name(of, name.c_str());
     gguf_add_tensor(gguf, of);
-    bytes += GGML_PAD(ggml_nbytes(of), GGUF_DEFAULT_ALIGNMENT);
+    bytes += GGML_PAD(ggml_nbytes(of), std::size_t{GGUF_DEFAULT_ALIGNMENT});
   };
   add(tensor + ".in_sum2", 256, 1);
   add(tensor + ".counts", 1, 1);
