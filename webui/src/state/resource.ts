@@ -104,7 +104,11 @@ export class Resource<T> {
       untracked(() => {
         const { key: currentKey, error, loading } = this.current.value;
         if (key === null) this.clear();
-        else if (key !== currentKey || (isBack && ((error !== null && error !== ABORTED) || loading))) void this.read(key);
+        else if (
+          key !== currentKey ||
+          (isBack && ((error !== null && error !== ABORTED) || loading))
+        )
+          void this.read(key);
       });
     });
   }
