@@ -44,7 +44,7 @@ FindingBasis all_steps(const SessionFigures& f) {
 // Steps from which on the interval of their median says something.
 constexpr std::size_t kLeastRates = 8;
 
-bool is_held_up(const SessionFigures& f) {
+bool is_contended_or_throttled(const SessionFigures& f) {
   return f.conditions.verdict == Verdict::Contended || f.conditions.verdict == Verdict::Throttled;
 }
 bool is_disturbed(const SessionFigures& f) { return is_disturbed(f.conditions.verdict); }
@@ -333,7 +333,7 @@ double waits_per_token(const SessionFigures& f) {
 
 // Shares of the threads' time in which they waited for a processor, or were stopped by a CPU limit.
 // From half of it on, this is what limits the speed, whatever the rest was spent on.
-constexpr double kMostlyHeldUp = 0.5;
+constexpr double kLimitingShare = 0.5;
 double waited_share(const SessionFigures& f) {
   return ratio(f.conditions.time.wait_ns, f.conditions.time.total_ns);
 }
@@ -343,9 +343,9 @@ double stopped_share(const SessionFigures& f) {
 
 const char* speed_limit(const SessionFigures& f, const BandwidthFinding& bandwidth) {
   if (f.conditions.verdict == Verdict::Disk || waits_per_token(f) >= 1) return "disk";
-  if (is_held_up(f) && waited_share(f) + stopped_share(f) >= kMostlyHeldUp)
+  if (is_contended_or_throttled(f) && waited_share(f) + stopped_share(f) >= kLimitingShare)
     return waited_share(f) >= stopped_share(f) ? "waiting" : "cpu_limit";
-  if (is_held_up(f)) return "disturbed";
+  if (is_contended_or_throttled(f)) return "disturbed";
   if (is_sampling_slow(f)) return "sampling";
   switch (bandwidth.use) {
     case BandwidthUse::Near:
@@ -463,7 +463,7 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
     if (bandwidth.fastest > 0) figures.add("read_rate_fastest", Rate, bandwidth.fastest);
     figures.add("verdict", to_text(*f.conditions.verdict))
         .add("clean_steps", Count, static_cast<double>(clean_steps(f)));
-    if (is_held_up(f))
+    if (is_contended_or_throttled(f))
       figures.add("waited", Share, waited_share(f)).add("stopped", Share, stopped_share(f));
     if (f.conditions.time.total_ns > 0)
       figures.add("blocked", Share, f.conditions.time.blocked_ns / f.conditions.time.total_ns);
@@ -637,7 +637,7 @@ void advise_machine(const SessionFigures& f, AdviceList& out) {
         .add("processors", Count, static_cast<double>(room.processors))
         .add("below_one_processor", room.is_below_one_thread() ? "yes" : "no");
   };
-  if (!is_held_up(f)) return;
+  if (!is_contended_or_throttled(f)) return;
   if (room.has_too_many_threads()) return add(AdviceKind::ThreadsAboveProcessors);
   add(f.conditions.verdict == Verdict::Contended ? AdviceKind::StopOtherPrograms
                                                  : AdviceKind::RaiseCpuLimit);
@@ -688,7 +688,8 @@ void advise_threads(const SessionFigures& f, AdviceList& out) {
              processors = static_cast<double>(room.processors);
   // With the machine busy, more threads would wait, too, and advise_machine() says when to use
   // fewer.
-  if (threads == 0 || processors == 0 || threads == processors || is_held_up(f)) return;
+  if (threads == 0 || processors == 0 || threads == processors || is_contended_or_throttled(f))
+    return;
   const bool more = threads < processors;
   advise(out, more ? AdviceKind::MoreThreads : AdviceKind::FewerThreads,
          more ? std::optional(1 - threads / processors) : std::nullopt)

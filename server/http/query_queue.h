@@ -59,7 +59,8 @@ class QueryQueue {
     std::chrono::milliseconds until_return{15'000};
     std::chrono::milliseconds kept{60'000};  // results for such clients
   };
-  // How far a computation is. It writes `read_bytes`; clients that get a 503 are told.
+  // The progress of a computation, which writes `read_bytes`. It is in the 503 of clients that
+  // wait.
   struct Progress {
     explicit Progress(std::uint64_t all) : all_bytes(all) {}
     const std::uint64_t all_bytes;

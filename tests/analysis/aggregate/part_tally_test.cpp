@@ -122,14 +122,14 @@ TEST(PartTally, MemoryDoesNotGrowWithOpsTimesRows) {
     const struct mallinfo2 heap = mallinfo2();
     return heap.uordblks + heap.hblkhd;
   };
-  constexpr std::size_t kMost = std::size_t{16} << 20;  // all ops: 48 MB for each step
+  constexpr std::size_t kAllowedBytes = std::size_t{16} << 20;  // all ops: 48 MB for each step
   const std::size_t before = allocated();
   PartTally tally;
   for (const std::size_t to : {std::size_t{1}, std::size_t{2}}) {
     tally.select(series, 0, to);
     for (std::uint32_t op = 0; op < reads.ops; ++op) {
       const PartTally::Division& division = tally.time_of(op);
-      ASSERT_LT(allocated(), before + kMost) << op;
+      ASSERT_LT(allocated(), before + kAllowedBytes) << op;
       if (op % 100 == 0) {
         ASSERT_EQ(amounts_of(division), expected(reads, 0, to, op));
       }

@@ -132,7 +132,7 @@ TEST(QueryQueue, LimitsRunningAndWaitingQueries) {
   EXPECT_EQ(clients.computed, 6);
 }
 
-// A client that gets a 503 is told how far the computation is, also that of an equal query.
+// A 503 has the progress of the computation, also for a client whose equal query joined it.
 TEST(QueryQueue, SaysHowFarAComputationIs) {
   auto limits = limits_of({.running = 1, .waiting = 2, .clients = 5});
   limits.patience = 0ms;
