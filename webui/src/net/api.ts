@@ -21,6 +21,9 @@ import { upload } from './upload';
 export type { ApiResult, ApiError, FileProgress, ReadProgress } from './call';
 export { isNotFound, isNotHeld, errorText } from './call';
 
+// Errors of weights are weighed by a file of llama-imatrix.
+const weighedBy = (imatrix: string | null) => (imatrix === null ? {} : { imatrix });
+
 // Of a request that reads much.
 export type LoadOptions = Pick<CallOptions, 'signal' | 'progress'>;
 
@@ -47,7 +50,6 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
       get(`models/${id(model)}/weights`, wire.weights, load),
     tensorWeights: (model: string, name: string, load: LoadOptions = {}) =>
       get(`models/${id(model)}/weights/tensor`, wire.tensorWeights, { query: { name }, ...load }),
-    // `imatrix`: a file of llama-imatrix, by which errors are weighed.
     weightsErrors: (
       model: string,
       reference: string,
@@ -55,7 +57,7 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
       load: LoadOptions = {},
     ) =>
       get(`models/${id(model)}/weights/errors`, wire.weightsErrors, {
-        query: { reference, ...(imatrix === null ? {} : { imatrix }) },
+        query: { reference, ...weighedBy(imatrix) },
         ...load,
       }),
     tensorErrors: (
@@ -66,12 +68,12 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
       load: LoadOptions = {},
     ) =>
       get(`models/${id(model)}/weights/errors/tensor`, wire.tensorErrors, {
-        query: { reference, name, ...(imatrix === null ? {} : { imatrix }) },
+        query: { reference, name, ...weighedBy(imatrix) },
         ...load,
       }),
     weightsMix: (model: string, bytes: number, imatrix: string | null, load: LoadOptions = {}) =>
       get(`models/${id(model)}/weights/mix`, wire.weightsMix, {
-        query: { bytes, ...(imatrix === null ? {} : { imatrix }) },
+        query: { bytes, ...weighedBy(imatrix) },
         ...load,
       }),
     weightsPicture: (model: string, query: wire.WeightsPictureQuery, signal?: AbortSignal) =>

@@ -88,3 +88,21 @@ export function Failed(props: { what: string; error?: ApiError; retry?: () => vo
     </div>
   );
 }
+
+// The error of a load, with a way to try again.
+export function FailedLoad(props: {
+  what: string;
+  resource: Pick<Resource<unknown>, 'state' | 'reload'>;
+}) {
+  const { what, resource } = props;
+  const { error } = resource.state.value;
+  return (
+    <Failed
+      what={what}
+      {...(error && { error })}
+      retry={() => {
+        resource.reload();
+      }}
+    />
+  );
+}

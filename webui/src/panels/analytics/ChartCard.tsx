@@ -28,7 +28,7 @@ import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Menu, MenuItem } from '../../ui/Menu';
 import { Segmented } from '../../ui/Segmented';
-import { Empty, Failed, Loading } from '../../ui/States';
+import { Empty, FailedLoad, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
 import { CAPTURE_TITLES, capturesOf, withCapture, type Capture } from '../../state/request/request';
 import { choose, pathOf, selectionOf } from './choose';
@@ -127,13 +127,7 @@ export function ChartCard(props: Props) {
       <p class="chart-about dim">{spec.counts}</p>
       {spec.drill && <Path store={store} />}
       {error ? (
-        <Failed
-          what="This cannot be read."
-          error={error}
-          retry={() => {
-            resource.reload();
-          }}
-        />
+        <FailedLoad what="This cannot be read." resource={resource} />
       ) : !value || !table ? (
         <Loading />
       ) : isEmpty(value) ? (

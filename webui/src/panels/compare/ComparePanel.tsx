@@ -21,7 +21,7 @@ import { IconButton } from '../../ui/Button';
 import { usePart, useResource } from '../../ui/hooks';
 import { Menu } from '../../ui/Menu';
 import { Segmented } from '../../ui/Segmented';
-import { Empty, Failed, Loading } from '../../ui/States';
+import { Empty, Failed, FailedLoad, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
 import { conditions, scopeOf, unused, type ChartSpec } from '../analytics/spec';
 import { comparedNumbers, rowsThatMatter, VALUE_OPTIONS } from '../inspector/compare';
@@ -312,15 +312,7 @@ function Facts({ store, resource }: { store: Store; resource: Resource<SessionCo
 function Head({ resource }: { resource: Resource<SessionComparison> }) {
   const { value, error } = useResource(resource);
   if (error) {
-    return (
-      <Failed
-        what="The comparison cannot be shown."
-        error={error}
-        retry={() => {
-          resource.reload();
-        }}
-      />
-    );
+    return <FailedLoad what="The comparison cannot be shown." resource={resource} />;
   }
   return value ? <SessionHead found={value} /> : null;
 }

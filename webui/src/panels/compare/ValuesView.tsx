@@ -14,7 +14,7 @@ import type { Store } from '../../state/store';
 import { finishedSteps } from '../../state/view/answer';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
-import { Empty, Failed, Loading } from '../../ui/States';
+import { Empty, FailedLoad, Loading } from '../../ui/States';
 import type { ChartSpec } from '../analytics/spec';
 import { Cards } from './Cards';
 import type { CompareOptions } from './options';
@@ -55,13 +55,7 @@ export function ValuesView(props: Props) {
   const { value, error } = useResource(resource);
   if (error) {
     return (
-      <Failed
-        what="The captured values cannot be compared."
-        error={error}
-        retry={() => {
-          resource.reload();
-        }}
-      />
+      <FailedLoad what="The captured values cannot be compared." resource={resource} />
     );
   }
   if (!value) return <Loading>Comparing values…</Loading>;

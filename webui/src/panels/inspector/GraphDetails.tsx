@@ -7,7 +7,7 @@ import type { Selection } from '../../state/view/selection';
 import type { Store } from '../../state/store';
 import { outputOfSelection } from '../../state/view/follow_selection';
 import { useExact, usePart, useResource } from '../../ui/hooks';
-import { Failed, Loading } from '../../ui/States';
+import { Failed, FailedLoad, Loading } from '../../ui/States';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
 import { InspectionView, NotFound, type DetailsProps } from './InspectionView';
 
@@ -120,13 +120,7 @@ export function GraphDetails({
   const info = session.info.value;
   if (!graph.value) {
     return graph.error ? (
-      <Failed
-        what="The step’s graph cannot be shown."
-        error={graph.error}
-        retry={() => {
-          graphOf(session).reload();
-        }}
-      />
+      <FailedLoad what="The step’s graph cannot be shown." resource={graphOf(session)} />
     ) : (
       <Loading>Loading the graph…</Loading>
     );

@@ -17,7 +17,7 @@ import type { Store } from '../../state/store';
 import { withStep } from '../../state/view/view';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
-import { Empty, Failed, Loading } from '../../ui/States';
+import { Empty, FailedLoad, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
 import { DEFAULT_GAP } from '../map/map_options';
 import {
@@ -87,15 +87,7 @@ export function AccessTable(props: TableProps) {
     [paged, value],
   );
   if (content.error) {
-    return (
-      <Failed
-        what="The accesses cannot be read."
-        error={content.error}
-        retry={() => {
-          resource.reload();
-        }}
-      />
-    );
+    return <FailedLoad what="The accesses cannot be read." resource={resource} />;
   }
   if (!value || !rows) return <Loading>{sort ? 'Sorting' : 'Counting'} the accesses…</Loading>;
   return <Shown key={panel} {...props} {...{ value, rows, paged, shown, sort, copy }} />;

@@ -17,7 +17,7 @@ import { partNamed, type Selection } from '../../state/view/selection';
 import type { Store } from '../../state/store';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
-import { Empty, Failed, Loading } from '../../ui/States';
+import { Empty, FailedLoad, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
 import { cellsOf } from './body';
 import { GROUP_NAMES, groupColumns } from './columns';
@@ -73,15 +73,7 @@ export function GroupTable(props: TableProps & { by: ServerGroup }) {
   }, [value, session]);
   useEffect(() => () => paged?.destroy(), [paged]);
   if (error) {
-    return (
-      <Failed
-        what="The totals cannot be read."
-        error={error}
-        retry={() => {
-          resource.reload();
-        }}
-      />
-    );
+    return <FailedLoad what="The totals cannot be read." resource={resource} />;
   }
   if (!value || !paged) return <Loading>Adding up…</Loading>;
   return <Shown {...props} {...{ value, paged, sort }} />;

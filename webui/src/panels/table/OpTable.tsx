@@ -10,7 +10,7 @@ import { opsInRange, type OpPlace } from '../../state/view/step_range';
 import { executedOp, opsOf } from '../../state/session/per_session';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
-import { Empty, Failed, Loading } from '../../ui/States';
+import { Empty, FailedLoad, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
 import { rangeSql } from './access_rows';
 import { copyFromRows, sortedRows, sqlColumns } from './body';
@@ -55,15 +55,7 @@ export function OpTable(props: TableProps) {
   if (!ops.value) {
     if (ops.loading) return <Loading>Loading the ops…</Loading>;
     if (!ops.error) return <Empty>Select a column of the map to list the ops of its step.</Empty>;
-    return (
-      <Failed
-        what="The ops of this step cannot be shown."
-        error={ops.error}
-        retry={() => {
-          opsOf(session).reload();
-        }}
-      />
-    );
+    return <FailedLoad what="The ops of this step cannot be shown." resource={opsOf(session)} />;
   }
   const { step } = ops.value;
   const { where } = sqlFilter('op', terms);

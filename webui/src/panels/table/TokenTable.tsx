@@ -12,7 +12,7 @@ import type { Store } from '../../state/store';
 import { withKey } from '../../state/view/view';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
-import { Empty, Failed, Loading } from '../../ui/States';
+import { Empty, FailedLoad, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
 import { accessPlan, type AccessPlan } from './access_rows';
 import { copyFromRows, sortedRows } from './body';
@@ -52,15 +52,7 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
   const selected = session.step.value;
   const isChosen = usePart(() => navigation.view.value.step !== null);
   if (error) {
-    return (
-      <Failed
-        what="The totals cannot be read."
-        error={error}
-        retry={() => {
-          resource.reload();
-        }}
-      />
-    );
+    return <FailedLoad what="The totals cannot be read." resource={resource} />;
   }
   if (!value) return <Loading>Adding up…</Loading>;
   copy.current = copyFromRows(columns, rows, grid, value.plan.steps.length > 0 ? tokenSql(value.plan, ofExperts) : null); // prettier-ignore

@@ -9,7 +9,7 @@ import { Resource } from '../../state/resource';
 import { download } from '../../ui/download';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
-import { Empty, Failed, Reading } from '../../ui/States';
+import { Empty, FailedLoad, Reading } from '../../ui/States';
 import { BarChart } from './BarChart';
 import { shortText } from './value_text';
 import type { TensorsProps } from './tensors_props';
@@ -58,13 +58,7 @@ function Errors(props: TensorsProps & { reference: string; imatrix: string | nul
   const charts = useMemo(() => value && [layerErrors(value), componentErrors(value)], [value]);
   if (error) {
     return (
-      <Failed
-        what="The models cannot be compared."
-        error={error}
-        retry={() => {
-          resource.reload();
-        }}
-      />
+      <FailedLoad what="The models cannot be compared." resource={resource} />
     );
   }
   if (!value || !charts)
@@ -164,13 +158,7 @@ function Worst(props: PairProps & { tensor: string; show: (at: Place) => void })
   const { value, error } = useResource(resource);
   if (error)
     return (
-      <Failed
-        what="The tensor cannot be compared."
-        error={error}
-        retry={() => {
-          resource.reload();
-        }}
-      />
+      <FailedLoad what="The tensor cannot be compared." resource={resource} />
     );
   if (!value) return <Reading what="Comparing the tensor" resource={resource} />;
   const place = (at: Place, text: string) => (
@@ -220,13 +208,7 @@ function Types({ store, model, reference, imatrix, errors }: PairProps & { error
   const { value, error } = useResource(resource);
   if (error)
     return (
-      <Failed
-        what="No types were found."
-        error={error}
-        retry={() => {
-          resource.reload();
-        }}
-      />
+      <FailedLoad what="No types were found." resource={resource} />
     );
   if (!asked.value) {
     return (

@@ -18,7 +18,7 @@ import { download } from '../../ui/download';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
-import { Empty, Failed, Loading, Reading } from '../../ui/States';
+import { Empty, Failed, FailedLoad, Loading, Reading } from '../../ui/States';
 import type { PanelProps } from '../panel';
 import { blockText, floatText, formulaText, shortText } from './value_text';
 import {
@@ -225,15 +225,7 @@ function Tensors({ store, panel, model, options, change }: TensorsProps) {
     return sort ? sortedWeights(all, sort) : all; // without an order: as in the file
   }, [value, sort]);
   if (error) {
-    return (
-      <Failed
-        what="The weights cannot be read."
-        error={error}
-        retry={() => {
-          resource.reload();
-        }}
-      />
-    );
+    return <FailedLoad what="The weights cannot be read." resource={resource} />;
   }
   if (!value) return <Reading what="Reading all weights" resource={resource} />;
   const { tensor } = options.value;
@@ -290,13 +282,7 @@ function Histograms({ store, model, tensor }: { store: Store; model: string; ten
   const { value, error } = useResource(resource);
   if (error)
     return (
-      <Failed
-        what="The tensor cannot be read."
-        error={error}
-        retry={() => {
-          resource.reload();
-        }}
-      />
+      <FailedLoad what="The tensor cannot be read." resource={resource} />
     );
   if (!value) return <Reading what="Reading the tensor" resource={resource} />;
   const rows = value.largest_rows.slice(0, 5);
