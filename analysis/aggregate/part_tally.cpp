@@ -38,9 +38,10 @@ void for_each_number(const Series& series, std::uint32_t rule, std::size_t place
 
 void PartTally::select(const Series& series, std::size_t from, std::size_t to) {
   if (series_ == &series && from_ == from && to_ == to) return;
-  if (series_ != &series) {  // other ops: their memory is released
-    times_.clear();
-    executions_.clear();
+  const std::size_t ops = series.outline->divided_ops.size();
+  if (series_ != &series) {  // other ops: the memory of those before is released
+    times_ = std::vector<Division>(ops);
+    executions_ = std::vector<Division>(ops);
   }
   series_ = &series;
   from_ = from;
@@ -49,10 +50,7 @@ void PartTally::select(const Series& series, std::size_t from, std::size_t to) {
   cells_ = 0;
   alone_of_.reset();
   listed_of_.reset();
-  const std::size_t ops = series.outline->divided_ops.size();
   is_divided_.assign(ops, false);
-  times_.resize(std::max(times_.size(), ops));
-  executions_.resize(std::max(executions_.size(), ops));
 }
 
 std::span<const PartTally::Count> PartTally::of(std::uint32_t rule) {

@@ -48,7 +48,7 @@ class RasterBuilder {
         matcher_(index, query.filter),
         shares_(index, query.filter.phase,
                 query.value == Value::Time ? StepShares::Times::Yes : StepShares::Times::No),
-        layouts_(index.series().size()) {}
+        layouts_(index, x_, y_, query.value, matcher_) {}
 
   std::expected<Raster, TraceError> build() {
     raster_.value = query_.value;
@@ -96,13 +96,7 @@ class RasterBuilder {
 
   Status add(const StepWindow& window, std::span<double> cells, double& total) {
     if (!keep_going_()) return std::unexpected(cancelled_error());
-    shares_.visit(window, [&](const SeriesShare& share) {
-      auto& layout = layouts_[share.number];
-      if (!layout)
-        layout =
-            std::make_unique<SeriesLayout>(share.series, x_, y_, query_.value, matcher_, tally_);
-      layout->add(share, cells, total);
-    });
+    shares_.visit(window, [&](const SeriesShare& share) { layouts_.add(share, cells, total); });
     return {};
   }
 
@@ -194,10 +188,9 @@ class RasterBuilder {
   const ContinueCheck& keep_going_;
   const TraceMatcher matcher_;
   StepShares shares_;
-  PartTally tally_;
   std::unique_ptr<AxisRows> x_rows_, y_rows_;
   PlacedAxis x_, y_;  // without rows: a temporal axis
-  std::vector<std::unique_ptr<SeriesLayout>> layouts_;
+  SeriesLayouts layouts_;
   Raster raster_;
 };
 

@@ -228,4 +228,11 @@ void SeriesLayout::add(const SeriesShare& share, std::span<double> cells, double
   }
 }
 
+void SeriesLayouts::add(const SeriesShare& share, std::span<double> cells, double& total) {
+  auto& layout = layouts_[share.number];
+  if (!layout)
+    layout = std::make_unique<SeriesLayout>(share.series, x_, y_, value_, matcher_, tally_);
+  layout->add(share, cells, total);
+}
+
 }  // namespace tt

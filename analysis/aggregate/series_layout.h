@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -85,6 +86,24 @@ class SeriesLayout {
   };
   std::vector<std::vector<Known>> part_cell_shares_;  // per access, by part
   std::vector<CellShare> scratch_;
+};
+
+// The layouts of all series for one value, each built when it is first needed. The arguments
+// outlive the object.
+class SeriesLayouts {
+ public:
+  SeriesLayouts(const SessionIndex& index, const PlacedAxis& x, const PlacedAxis& y, Value value,
+                const TraceMatcher& matcher)
+      : x_(x), y_(y), value_(value), matcher_(matcher), layouts_(index.series().size()) {}
+  // SeriesLayout::add() of the layout of the series.
+  void add(const SeriesShare& share, std::span<double> cells, double& total);
+
+ private:
+  const PlacedAxis &x_, &y_;
+  const Value value_;
+  const TraceMatcher& matcher_;
+  PartTally tally_;
+  std::vector<std::unique_ptr<SeriesLayout>> layouts_;
 };
 
 }  // namespace tt

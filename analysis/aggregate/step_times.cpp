@@ -4,7 +4,6 @@
 #include <cmath>
 #include <format>
 #include <functional>
-#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -46,15 +45,17 @@ class RowTimes {
         timed_(timed),
         matcher_(index, filter),
         axis_(index, by, matcher_, filter.phase),
+        rows_{&axis_, AxisScale({0, axis_.size()}, UINT32_MAX)},
         window_(window_of(index, filter)),
         shares_(index, filter.phase, StepShares::Times::Yes),
-        layouts_(index.series().size()),
+        layouts_(index, steps_, rows_, Value::Time, matcher_),
         cells_(axis_.keys().size()) {}
 
   std::span<const std::int64_t> keys() const { return axis_.keys(); }
 
-  // Calls step(total) for each timed step with a time; then cells() has those of the rows.
-  Status for_each(const ContinueCheck& keep_going, const std::function<void(double)>& step) {
+  // Calls `step` for each timed step with a time: with that of everything, and those of the rows.
+  Status for_each(const ContinueCheck& keep_going,
+                  const std::function<void(double, std::span<const double>)>& step) {
     StepWindow window = window_;
     for (std::uint64_t i = window_.steps.from; i < window_.steps.to; ++i) {
       if (i % 16 == 0 && !keep_going()) return std::unexpected(cancelled_error());
@@ -62,33 +63,22 @@ class RowTimes {
       window.steps = {i, i + 1};
       double total = 0;
       std::ranges::fill(cells_, 0);
-      shares_.visit(window, [&](const SeriesShare& share) { add(share, total); });
-      if (total > 0) step(total);
+      shares_.visit(window, [&](const SeriesShare& share) { layouts_.add(share, cells_, total); });
+      if (total > 0) step(total, cells_);
     }
     return {};
   }
-  std::span<const double> cells() const { return cells_; }
 
  private:
-  void add(const SeriesShare& share, double& total) {
-    auto& layout = layouts_[share.number];
-    if (!layout) {
-      const PlacedAxis rows{&axis_, AxisScale({0, axis_.size()}, UINT32_MAX)};
-      layout = std::make_unique<SeriesLayout>(share.series, PlacedAxis{}, rows, Value::Time,
-                                              matcher_, tally_);
-    }
-    layout->add(share, cells_, total);
-  }
-
   const SessionIndex& index_;
   const TimedSteps& timed_;
   const TraceMatcher matcher_;
   const AxisRows axis_;
+  const PlacedAxis steps_, rows_;  // one step at a time: a single column
   const StepWindow window_;
   StepShares shares_;
-  PartTally tally_;
-  std::vector<std::unique_ptr<SeriesLayout>> layouts_;  // per series
-  std::vector<double> cells_;                           // of one step, per row
+  SeriesLayouts layouts_;
+  std::vector<double> cells_;  // of one step, per row
 };
 
 void keep(double ns, std::vector<Ns>& times) {
@@ -219,11 +209,12 @@ std::expected<RowStepTimes, TraceError> step_times(const SessionIndex& index, Ax
     const auto some = std::span(rows).subspan(from, std::min(at_once, rows.size() - from));
     std::vector<std::vector<Ns>> times(some.size());
     std::vector<Ns> totals;
-    const auto walked = of_rows.for_each(keep_going, [&](double total) {
-      if (from == 0) keep(total, totals);
-      for (std::size_t i = 0; i < some.size(); ++i)
-        keep(of_rows.cells()[static_cast<std::size_t>(some[i].row)], times[i]);
-    });
+    const auto walked =
+        of_rows.for_each(keep_going, [&](double total, std::span<const double> cells) {
+          if (from == 0) keep(total, totals);
+          for (std::size_t i = 0; i < some.size(); ++i)
+            keep(cells[static_cast<std::size_t>(some[i].row)], times[i]);
+        });
     if (!walked) return std::unexpected(walked.error());
     if (from == 0) out.total = summary_of(timed, std::move(totals));
     for (std::size_t i = 0; i < some.size(); ++i)

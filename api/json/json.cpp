@@ -1,5 +1,7 @@
 #include "api/json/json.h"
 
+#include <cmath>
+
 namespace tt {
 
 std::string shortened(std::string_view name) {
@@ -8,6 +10,9 @@ std::string shortened(std::string_view name) {
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json finite_json(std::optional<double> number) {
+  return number && std::isfinite(*number) ? Json(*number) : Json();
+}
 
 Json layer_json(LayerId layer) { return layer == kNoLayer ? Json() : Json(layer.v); }
 

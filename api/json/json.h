@@ -24,7 +24,8 @@ std::string text_of(const Json& json);
 // The start of a name from a client, for an error message.
 std::string shortened(std::string_view name);
 
-Json text_or_null(const std::string& text);  // empty: null
+Json text_or_null(const std::string& text);      // empty: null
+Json finite_json(std::optional<double> number);  // null: none, NaN or infinite, which JSON lacks
 template <class Value>
 Json optional_json(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();

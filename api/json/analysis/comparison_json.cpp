@@ -1,7 +1,6 @@
 #include "api/json/analysis/comparison_json.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -114,9 +113,6 @@ Json to_json(const std::vector<DifferenceCause>& causes) {
   }
   return rows;
 }
-
-// JSON has no infinity and no NaN.
-Json finite_json(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 Json output_json(const ValuesDifference& of) {
   return {{"step", of.step.v},

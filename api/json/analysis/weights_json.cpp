@@ -1,6 +1,5 @@
 #include "api/json/analysis/weights_json.h"
 
-#include <cmath>
 #include <format>
 
 #include "api/json/raster_json.h"
@@ -19,10 +18,6 @@ Json bins_json(const WeightHistogram& histogram) {
   for (const auto& bin : histogram.bins(histogram.quantile(0), histogram.quantile(1), kBins))
     out.push_back({{"from", bin.from}, {"to", bin.to}, {"count", bin.count}});
   return out;
-}
-
-Json finite_json(std::optional<float> value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json();
 }
 
 Json axis_json(const PictureAxis& axis) {
