@@ -369,14 +369,17 @@ TraceSums& TraceSums::operator+=(const TraceSums& other) {
   return *this;
 }
 
+std::vector<std::int64_t> keys_of(std::span<const BreakdownRow> rows) {
+  return {std::from_range, rows | std::views::transform(&BreakdownRow::key)};
+}
+
 std::expected<std::optional<StepTimes>, TraceError> add_step_times(
     const SessionIndex& index, Axis by, const TraceFilter& filter, std::span<BreakdownRow> rows,
     const ContinueCheck& keep_going) {
-  std::vector<std::int64_t> keys;
-  for (const BreakdownRow& row : rows) keys.push_back(row.key);
-  const auto times = step_times(index, by, filter, keys, keep_going);
+  const std::array asked = {KeysOfAxis{.by = by, .keys = keys_of(rows)}};
+  const auto times = step_times(index, asked, filter, keep_going);
   if (!times) return std::unexpected(times.error());
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].step = times->rows[i];
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].step = times->rows.front()[i];
   return times->total;
 }
 

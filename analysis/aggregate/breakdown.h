@@ -71,6 +71,8 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
                                                const BreakdownQuery& query,
                                                const ContinueCheck& keep_going = never_cancel);
 
+std::vector<std::int64_t> keys_of(std::span<const BreakdownRow> rows);
+
 // Sets `step` of rows of an axis that is not temporal: of the timed_steps() of the filter. Returns
 // that of everything that passes the filter.
 std::expected<std::optional<StepTimes>, TraceError> add_step_times(

@@ -207,9 +207,37 @@ void SeriesLayout::add_item(const Item& item, const SeriesShare& share, std::spa
   add_divided(item, amount, cells);
 }
 
+// Without a decision per item: medians need the times of every op of every step.
+void SeriesLayout::add_times(const SeriesShare& share, std::span<double> cells, double& total) {
+  if (timed_ops_.empty()) {
+    for (const Item& item : items_) {
+      timed_ops_.push_back(item.op);
+      if (item.divided) continue;
+      for (const CellShare& of :
+           std::span(cell_shares_).subspan(item.first_cell_share, item.cell_shares))
+        timed_cells_.push_back({item.op, of.cell, of.share * item.unit});
+    }
+  }
+  // Signed: a damaged file may have negative durations.
+  const auto ns_of = [&](std::uint32_t op) {
+    return share.share * static_cast<double>(static_cast<std::int64_t>(share.op_ns[op]));
+  };
+  for (const std::uint32_t op : timed_ops_) total += ns_of(op);
+  for (const TimedCell& of : timed_cells_) cells[of.cell] += ns_of(of.op) * of.share;
+}
+
 void SeriesLayout::add(const SeriesShare& share, std::span<double> cells, double& total) {
   if (any_divided_) tally_.select(series_, share.from, share.to);
-  if (value_ != Value::Time && share.op_shares.empty() && std::exchange(added_whole_, true)) {
+  const bool whole = share.op_shares.empty() && std::exchange(added_whole_, true);
+  if (whole && value_ == Value::Time) {
+    add_times(share, cells, total);
+    if (!any_divided_) return;
+    double counted = 0;  // in `total` already
+    for (const Item& item : items_)
+      if (item.divided) add_item(item, share, cells, counted);
+    return;
+  }
+  if (whole) {
     for (const Merged& of : merged()) {
       const double amount = share.share * times_of(share, of.rule, of.parts);
       total += amount * of.unit;

@@ -75,6 +75,15 @@ class SeriesLayout {
   PartTally& tally_;
   std::vector<Item> items_;
   std::vector<CellShare> cell_shares_;
+  // What is not divided, for the times of complete steps.
+  struct TimedCell {
+    std::uint32_t op, cell;
+    double share;
+  };
+  std::vector<TimedCell> timed_cells_;
+  std::vector<std::uint32_t> timed_ops_;  // of all items
+  void add_times(const SeriesShare& share, std::span<double> cells, double& total);
+
   bool any_divided_ = false;
   bool added_whole_ = false;  // complete steps were added once; merging pays off from now on
   bool is_merged_ = false;

@@ -1,7 +1,9 @@
 #include "analysis/aggregate/step_costs.h"
 
+#include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "analysis/aggregate/step_shares.h"
 #include "analysis/common/format_units.h"
@@ -10,35 +12,62 @@ namespace tt {
 
 std::string step_time_text(double ns) { return ns > 0 ? format_duration(ns) : "-"; }
 
+std::expected<CostsByAxis, TraceError> step_costs(const SessionIndex& index,
+                                                  std::span<const Axis> axes, TraceFilter filter,
+                                                  const ContinueCheck& keep_going) {
+  const Phase phase = ranked_phase(index, filter);
+  filter.phase = phase;
+  double steps = 0;
+  StepShares(index, phase, StepShares::Times::No)
+      .visit(window_of(index, filter),
+             [&](const SeriesShare& share) { steps += share.steps() * share.share; });
+  std::vector<Breakdown> sums;
+  std::vector<KeysOfAxis> asked;
+  for (const Axis by : axes) {
+    auto of = breakdown(index, {.by = by, .filter = filter}, keep_going);
+    if (!of) return std::unexpected(of.error());
+    asked.push_back({.by = by, .keys = keys_of(of->rows)});
+    sums.push_back(*std::move(of));
+  }
+  const auto times = step_times(index, asked, filter, keep_going);
+  if (!times) return std::unexpected(times.error());
+
+  const auto in_a_step = [&](const BreakdownRow& row, const std::optional<StepTimes>& step) {
+    TraceSums cost = steps > 0 ? row.all / steps : TraceSums{};
+    cost.time_ns = step ? static_cast<double>(step->spread.median.v) : 0;
+    return cost;
+  };
+  const auto per_token = [](const std::optional<StepTimes>& step) {
+    return step ? static_cast<double>(step->per_token.v) : 0;
+  };
+  CostsByAxis out;
+  for (std::size_t axis = 0; axis < sums.size(); ++axis) {
+    StepCosts costs{.phase = phase,
+                    .steps = steps,
+                    .timed = timed_steps(index, filter),
+                    .total = in_a_step(sums[axis].total, times->total),
+                    .total_token_ns = per_token(times->total),
+                    .rows = {}};
+    for (std::size_t i = 0; i < sums[axis].rows.size(); ++i) {
+      BreakdownRow& row = sums[axis].rows[i];
+      const std::optional<StepTimes>& step = times->rows[axis][i];
+      costs.rows.push_back({.name = std::move(row.name),
+                            .key = row.key,
+                            .sums = in_a_step(row, step),
+                            .token_ns = per_token(step)});
+    }
+    out.emplace(axes[axis], std::move(costs));
+  }
+  return out;
+}
+
 std::expected<StepCosts, TraceError> step_costs(const SessionIndex& index, Axis by,
                                                 TraceFilter filter,
                                                 const ContinueCheck& keep_going) {
-  StepCosts costs{.phase = ranked_phase(index, filter), .timed = {}, .total = {}, .rows = {}};
-  filter.phase = costs.phase;
-  StepShares(index, filter.phase, StepShares::Times::No)
-      .visit(window_of(index, filter),
-             [&](const SeriesShare& share) { costs.steps += share.steps() * share.share; });
-  auto sums =
-      breakdown(index, {.by = by, .filter = std::move(filter), .step_times = true}, keep_going);
-  if (!sums) return std::unexpected(sums.error());
-  costs.timed = sums->times.value_or(TimedSteps{});
-  const auto in_a_step = [&](const BreakdownRow& row) {
-    TraceSums cost = costs.steps > 0 ? row.all / costs.steps : TraceSums{};
-    cost.time_ns = row.step ? static_cast<double>(row.step->spread.median.v) : 0;
-    return cost;
-  };
-  const auto per_token = [](const BreakdownRow& row) {
-    return row.step ? static_cast<double>(row.step->per_token.v) : 0;
-  };
-  costs.total = in_a_step(sums->total);
-  costs.total_token_ns = per_token(sums->total);
-  for (BreakdownRow& row : sums->rows) {
-    const TraceSums cost = in_a_step(row);
-    const double token_ns = per_token(row);
-    costs.rows.push_back(
-        {.name = std::move(row.name), .key = row.key, .sums = cost, .token_ns = token_ns});
-  }
-  return costs;
+  const std::array axes = {by};
+  return step_costs(index, axes, std::move(filter), keep_going).transform([&](CostsByAxis costs) {
+    return std::move(costs.at(by));
+  });
 }
 
 }  // namespace tt

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <expected>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +35,12 @@ struct StepCosts {
   std::vector<StepCost> rows;
 };
 
-// `by` is not a temporal and not a byte axis. The phase is ranked_phase() of the filter.
+// By axis; none of them is temporal or of bytes. The phase is ranked_phase() of the filter.
+using CostsByAxis = std::map<Axis, StepCosts>;
+std::expected<CostsByAxis, TraceError> step_costs(const SessionIndex& index,
+                                                  std::span<const Axis> axes, TraceFilter filter,
+                                                  const ContinueCheck& keep_going = never_cancel);
+// The same for one axis.
 std::expected<StepCosts, TraceError> step_costs(const SessionIndex& index, Axis by,
                                                 TraceFilter filter,
                                                 const ContinueCheck& keep_going = never_cancel);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <format>
-#include <functional>
 #include <unordered_map>
 #include <utility>
 
@@ -18,67 +18,48 @@ namespace {
 // Limits the memory: the times that are kept at once.
 constexpr std::size_t kMaxValues = std::size_t{1} << 23;
 
-// A row of the axis, and the index of its key in the query.
+// A row, its axis, and the index of its key among those of the axis.
 struct WantedRow {
-  std::int64_t row = 0;
-  std::size_t key = 0;
+  std::size_t axis = 0, row = 0, key = 0;
 };
 
-// Ascending rows; keys without a row are missing.
-std::vector<WantedRow> rows_of(std::span<const std::int64_t> keys,
-                               std::span<const std::int64_t> axis) {
-  std::unordered_map<std::int64_t, std::size_t> places;
-  for (std::size_t i = 0; i < keys.size(); ++i) places.emplace(keys[i], i);
-  std::vector<WantedRow> rows;
-  for (std::size_t row = 0; row < axis.size(); ++row)
-    if (const auto found = places.find(axis[row]); found != places.end())
-      rows.push_back({.row = static_cast<std::int64_t>(row), .key = found->second});
-  return rows;
-}
-
-// The times of the rows of an axis in each timed step.
-class RowTimes {
+// The times of the rows of one axis in a step.
+class AxisTimes {
  public:
-  // The arguments outlive the object. The phase of the filter is that of the timed steps.
-  RowTimes(const SessionIndex& index, const TimedSteps& timed, Axis by, const TraceFilter& filter)
-      : index_(index),
-        timed_(timed),
-        matcher_(index, filter),
-        axis_(index, by, matcher_, filter.phase),
+  // The arguments outlive the object.
+  AxisTimes(const SessionIndex& index, Axis by, const TraceMatcher& matcher,
+            std::optional<Phase> phase)
+      : axis_(index, by, matcher, phase),
         rows_{&axis_, AxisScale({0, axis_.size()}, UINT32_MAX)},
-        window_(window_of(index, filter)),
-        shares_(index, filter.phase, StepShares::Times::Yes),
-        layouts_(index, steps_, rows_, Value::Time, matcher_),
+        layouts_(index, step_, rows_, Value::Time, matcher),
         cells_(axis_.keys().size()) {}
+  AxisTimes(const AxisTimes&) = delete;
+  AxisTimes& operator=(const AxisTimes&) = delete;
 
-  std::span<const std::int64_t> keys() const { return axis_.keys(); }
-
-  // Calls `step` for each timed step with a time: with that of everything, and those of the rows.
-  Status for_each(const ContinueCheck& keep_going,
-                  const std::function<void(double, std::span<const double>)>& step) {
-    StepWindow window = window_;
-    for (std::uint64_t i = window_.steps.from; i < window_.steps.to; ++i) {
-      if (i % 16 == 0 && !keep_going()) return std::unexpected(cancelled_error());
-      if (!timed_.is_used(index_, static_cast<std::size_t>(i))) continue;
-      window.steps = {i, i + 1};
-      double total = 0;
-      std::ranges::fill(cells_, 0);
-      shares_.visit(window, [&](const SeriesShare& share) { layouts_.add(share, cells_, total); });
-      if (total > 0) step(total, cells_);
-    }
-    return {};
+  // Appends those of the keys that the axis has, in ascending order of rows. `number`: of the axis.
+  void find(std::span<const std::int64_t> keys, std::size_t number,
+            std::vector<WantedRow>& rows) const {
+    std::unordered_map<std::int64_t, std::size_t> places;
+    for (std::size_t i = 0; i < keys.size(); ++i) places.emplace(keys[i], i);
+    const auto all = axis_.keys();
+    for (std::size_t row = 0; row < all.size(); ++row)
+      if (const auto found = places.find(all[row]); found != places.end())
+        rows.push_back({.axis = number, .row = row, .key = found->second});
   }
+  // Replaces the times by those of a step. Returns that of everything, also of what is in no row.
+  double set(const SeriesShare& step) {
+    std::ranges::fill(cells_, 0);
+    double total = 0;
+    layouts_.add(step, cells_, total);
+    return total;
+  }
+  double of(std::size_t row) const { return cells_[row]; }
 
  private:
-  const SessionIndex& index_;
-  const TimedSteps& timed_;
-  const TraceMatcher matcher_;
   const AxisRows axis_;
-  const PlacedAxis steps_, rows_;  // one step at a time: a single column
-  const StepWindow window_;
-  StepShares shares_;
+  const PlacedAxis step_, rows_;  // one step at a time: a single column
   SeriesLayouts layouts_;
-  std::vector<double> cells_;  // of one step, per row
+  std::vector<double> cells_;
 };
 
 void keep(double ns, std::vector<Ns>& times) {
@@ -193,15 +174,23 @@ std::string to_text(const TimedSteps& steps) {
   return text + ".";
 }
 
-std::expected<RowStepTimes, TraceError> step_times(const SessionIndex& index, Axis by,
+std::expected<RowStepTimes, TraceError> step_times(const SessionIndex& index,
+                                                   std::span<const KeysOfAxis> axes,
                                                    TraceFilter filter,
-                                                   std::span<const std::int64_t> keys,
                                                    const ContinueCheck& keep_going) {
-  RowStepTimes out{.rows = std::vector<std::optional<StepTimes>>(keys.size()), .total = {}};
   const TimedSteps timed = timed_steps(index, filter);
   filter.phase = timed.phase;
-  RowTimes of_rows(index, timed, by, filter);
-  const std::vector<WantedRow> rows = rows_of(keys, of_rows.keys());
+  const TraceMatcher matcher(index, filter);
+  RowStepTimes out;
+  std::vector<WantedRow> rows;
+  std::deque<AxisTimes> of_axes;
+  for (const KeysOfAxis& asked : axes) {
+    of_axes.emplace_back(index, asked.by, matcher, filter.phase)
+        .find(asked.keys, out.rows.size(), rows);
+    out.rows.emplace_back(asked.keys.size());
+  }
+  StepShares shares(index, filter.phase, StepShares::Times::Yes);
+  const StepWindow all = window_of(index, filter);
   const std::size_t at_once =
       std::max<std::size_t>(1, kMaxValues / std::max<std::size_t>(1, timed.used));
   std::size_t from = 0;
@@ -209,16 +198,26 @@ std::expected<RowStepTimes, TraceError> step_times(const SessionIndex& index, Ax
     const auto some = std::span(rows).subspan(from, std::min(at_once, rows.size() - from));
     std::vector<std::vector<Ns>> times(some.size());
     std::vector<Ns> totals;
-    const auto walked =
-        of_rows.for_each(keep_going, [&](double total, std::span<const double> cells) {
-          if (from == 0) keep(total, totals);
-          for (std::size_t i = 0; i < some.size(); ++i)
-            keep(cells[static_cast<std::size_t>(some[i].row)], times[i]);
-        });
-    if (!walked) return std::unexpected(walked.error());
+    // Rows are ordered by axis. Without rows, the first axis gives the total.
+    const std::size_t first = some.empty() ? 0 : some.front().axis;
+    const std::size_t last = some.empty() ? 0 : some.back().axis;
+    StepWindow window = all;
+    for (std::uint64_t i = all.steps.from; i < all.steps.to; ++i) {
+      if (i % 16 == 0 && !keep_going()) return std::unexpected(cancelled_error());
+      if (!timed.is_used(index, static_cast<std::size_t>(i))) continue;
+      window.steps = {i, i + 1};
+      double total = 0;
+      shares.visit(window, [&](const SeriesShare& step) {
+        for (std::size_t axis = first; axis <= last; ++axis) total = of_axes[axis].set(step);
+      });
+      if (total <= 0) continue;
+      if (from == 0) keep(total, totals);
+      for (std::size_t k = 0; k < some.size(); ++k)
+        keep(of_axes[some[k].axis].of(some[k].row), times[k]);
+    }
     if (from == 0) out.total = summary_of(timed, std::move(totals));
-    for (std::size_t i = 0; i < some.size(); ++i)
-      out.rows[some[i].key] = summary_of(timed, std::move(times[i]));
+    for (std::size_t k = 0; k < some.size(); ++k)
+      out.rows[some[k].axis][some[k].key] = summary_of(timed, std::move(times[k]));
     from += some.size();
   } while (from < rows.size());
   return out;

@@ -57,16 +57,23 @@ struct StepTimes {
   friend bool operator==(const StepTimes&, const StepTimes&) = default;
 };
 
+// Rows of an axis that is not temporal and not one of bytes, by AxisRows::keys().
+struct KeysOfAxis {
+  Axis by = Axis::Layer;
+  std::vector<std::int64_t> keys;
+};
 struct RowStepTimes {
-  std::vector<std::optional<StepTimes>> rows;  // in the order of the keys; nullopt: no such step
-  std::optional<StepTimes> total;              // of everything that passes the filter
+  // Per axis, in the order of its keys; nullopt: the row has time in no such step.
+  std::vector<std::vector<std::optional<StepTimes>>> rows;
+  std::optional<StepTimes> total;  // of everything that passes the filter
 };
 
-// For each key of `keys` (AxisRows::keys()). `by` is not a temporal and not a byte axis. The phase
-// is ranked_phase(). The cost depends on the ops of all steps.
-std::expected<RowStepTimes, TraceError> step_times(const SessionIndex& index, Axis by,
+// `axes`: at least one; an axis may have no keys. The phase is ranked_phase(). The cost depends on
+// the ops of all steps; several axes at once cost less than one after another, because the times of
+// a step are decoded once.
+std::expected<RowStepTimes, TraceError> step_times(const SessionIndex& index,
+                                                   std::span<const KeysOfAxis> axes,
                                                    TraceFilter filter,
-                                                   std::span<const std::int64_t> keys,
                                                    const ContinueCheck& keep_going = never_cancel);
 
 }  // namespace tt

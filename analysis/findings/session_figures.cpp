@@ -1,6 +1,7 @@
 #include "analysis/findings/session_figures.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <ranges>
@@ -134,21 +135,6 @@ std::expected<ReadSequence, TraceError> gather_reads(const SessionReader& reader
   return reads.take();
 }
 
-std::expected<void, TraceError> gather_reuse(const ReadSequence& sequence, SessionFigures& data,
-                                             const ContinueCheck& keep_going) {
-  data.weights_read = sequence.bytes();
-  data.weights_distinct = sequence.distinct_bytes();
-  if (sequence.reads.empty()) return {};
-  const std::uint64_t all = data.weights_distinct.v;
-  std::vector<Bytes> capacities;
-  for (std::uint64_t i = 0; i <= kCapacities; ++i)
-    capacities.push_back(Bytes{all / kCapacities * i + all % kCapacities * i / kCapacities});
-  auto found = lru_reuse(sequence, capacities, keep_going);
-  if (!found) return std::unexpected(found.error());
-  data.lru = std::move(found->curve);
-  return gather_mapped(sequence, data, keep_going);
-}
-
 // The bytes per second of each generating step that nothing disturbed, and the highest of all.
 Status gather_rates(const SessionIndex& index, const SessionReader& reader, SessionFigures& data) {
   std::optional<StepId> last;
@@ -224,11 +210,49 @@ ModelMemory model_memory(const GraphTemplate& graph, const SessionInfo& info) {
   return memory;
 }
 
+std::vector<Bytes> cache_capacities(const ReadSequence& reads) {
+  std::vector<Bytes> out;
+  if (reads.reads.empty()) return out;
+  const std::uint64_t all = reads.distinct_bytes().v;
+  for (std::uint64_t i = 0; i <= kCapacities; ++i)
+    out.push_back(Bytes{all / kCapacities * i + all % kCapacities * i / kCapacities});
+  return out;
+}
+
+Status gather_reuse(const ReadSequence& reads, SessionFigures& data,
+                    const ContinueCheck& keep_going) {
+  data.weights_read = reads.bytes();
+  data.weights_distinct = reads.distinct_bytes();
+  const std::vector<Bytes> capacities = cache_capacities(reads);
+  if (capacities.empty()) return {};
+  auto found = lru_reuse(reads, capacities, keep_going);
+  if (!found) return std::unexpected(found.error());
+  data.lru = std::move(found->curve);
+  return gather_mapped(reads, data, keep_going);
+}
+
 std::expected<SessionFigures, TraceError> gather_session_figures(const SessionIndex& index,
                                                                  const SessionReader& reader,
                                                                  const ContinueCheck& keep_going,
-                                                                 const ProgressCallback& progress,
-                                                                 ReadSequence* reads) {
+                                                                 const ProgressCallback& progress) {
+  ReadSequence reads;
+  auto data = gather_walked_figures(index, reader, reads, keep_going, progress);
+  if (!data) return data;
+  progress("replaying reads");
+  if (const auto replayed = gather_reuse(reads, *data, keep_going); !replayed)
+    return std::unexpected(replayed.error());
+  constexpr std::array kAxes = {Axis::OpKind, Axis::Component, Axis::Layer};
+  auto costs = step_costs(index, kAxes, {}, keep_going);
+  if (!costs) return std::unexpected(costs.error());
+  data->costs = *std::move(costs);
+  return data;
+}
+
+std::expected<SessionFigures, TraceError> gather_walked_figures(const SessionIndex& index,
+                                                                const SessionReader& reader,
+                                                                ReadSequence& reads,
+                                                                const ContinueCheck& keep_going,
+                                                                const ProgressCallback& progress) {
   SessionFigures data;
   data.info = index.info();
   data.left_out = index.left_out();
@@ -267,9 +291,6 @@ std::expected<SessionFigures, TraceError> gather_session_figures(const SessionIn
     return std::unexpected(devices.error());
   if (auto gathered = gather_rates(index, reader, data); !gathered)
     return std::unexpected(gathered.error());
-  if (!got(step_costs(index, Axis::OpKind, {}, keep_going), data.op_kinds)) return stop();
-  if (!got(step_costs(index, Axis::Component, {}, keep_going), data.components)) return stop();
-  if (!got(step_costs(index, Axis::Layer, {}, keep_going), data.layers)) return stop();
   if (!got(last_graph(index, reader), graph)) return stop();
   if (graph) {
     data.memory = model_memory(*graph, data.info);
@@ -288,10 +309,7 @@ std::expected<SessionFigures, TraceError> gather_session_figures(const SessionIn
   progress("comparing tokens");
   auto sequence = gather_reads(reader, data, keep_going);
   if (!sequence) return std::unexpected(sequence.error());
-  progress("replaying reads");
-  if (const auto replayed = gather_reuse(*sequence, data, keep_going); !replayed)
-    return std::unexpected(replayed.error());
-  if (reads != nullptr) *reads = *std::move(sequence);
+  reads = *std::move(sequence);
   return data;
 }
 

@@ -58,7 +58,7 @@ struct SessionFigures {
   Breakdown by_op_kind, by_tensor;
   Breakdown by_source;         // of weights
   BreakdownRow kv, recurrent;  // sums of KV caches, and of recurrent states; `all` and `generate`
-  StepCosts op_kinds, components, layers;  // they decide what is slow
+  CostsByAxis costs;           // by op kind, component and layer: they decide what is slow
   // Bytes read per second of op time of each generating step that nothing disturbed, ascending.
   std::vector<double> step_read_rates;
   std::uint32_t threads = 0;     // of the last of these steps; 0: not recorded
@@ -93,10 +93,22 @@ struct SessionFigures {
 using ProgressCallback = std::function<void(const char* what)>;
 inline void no_progress(const char*) {}
 
-// `reads`: if given, receives the sequence of weight reads.
 std::expected<SessionFigures, TraceError> gather_session_figures(
     const SessionIndex& index, const SessionReader& reader,
-    const ContinueCheck& keep_going = never_cancel, const ProgressCallback& progress = no_progress,
-    ReadSequence* reads = nullptr);
+    const ContinueCheck& keep_going = never_cancel, const ProgressCallback& progress = no_progress);
+
+// Its parts, for a report, which computes the other parts beside them.
+// Everything except `costs` and what gather_reuse() adds. `reads` receives the sequence of weight
+// reads.
+std::expected<SessionFigures, TraceError> gather_walked_figures(const SessionIndex& index,
+                                                                const SessionReader& reader,
+                                                                ReadSequence& reads,
+                                                                const ContinueCheck& keep_going,
+                                                                const ProgressCallback& progress);
+// What a cache of the weights would save. The capacities are those of `lru`; none: no weight was
+// read.
+std::vector<Bytes> cache_capacities(const ReadSequence& reads);
+Status gather_reuse(const ReadSequence& reads, SessionFigures& data,
+                    const ContinueCheck& keep_going);
 
 }  // namespace tt

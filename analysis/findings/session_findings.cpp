@@ -410,7 +410,7 @@ void add_unknown(const SessionFigures& f, const BandwidthFinding& bandwidth, Fig
 
 // Steps that the times are of and that nothing disturbed.
 std::uint64_t clean_steps(const SessionFigures& f) {
-  const TimedSteps& timed = f.op_kinds.timed;
+  const TimedSteps& timed = f.costs.at(Axis::OpKind).timed;
   return timed.verdict == Verdict::Clean ? timed.used : 0;
 }
 
@@ -443,8 +443,8 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
                 .kind = FindingKind::SpeedLimit,
                 .role = FindingRole::Main,
                 .basis = basis_of(f)};
-  found.basis.phase = f.op_kinds.phase;
-  found.basis.clean_only = f.op_kinds.timed.disturbed > 0 || f.left_out > 0;
+  found.basis.phase = f.costs.at(Axis::OpKind).phase;
+  found.basis.clean_only = f.costs.at(Axis::OpKind).timed.disturbed > 0 || f.left_out > 0;
   const BandwidthFinding bandwidth = bandwidth_use(f);
   Figures& figures = found.figures;
   figures.add("limit", speed_limit(f, bandwidth))
@@ -468,17 +468,18 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
     if (f.conditions.time.total_ns > 0)
       figures.add("blocked", Share, f.conditions.time.blocked_ns / f.conditions.time.total_ns);
   }
-  const auto& ops = f.op_kinds.rows;
+  const auto& ops = f.costs.at(Axis::OpKind).rows;
   const auto slowest =
       std::ranges::max_element(ops, {}, [](const StepCost& row) { return row.sums.time_ns; });
   // The times of disturbed steps are mostly waiting.
   const bool has_times = !is_disturbed(f) || clean_steps(f) > 0;
   if (has_times && slowest != ops.end() && slowest->sums.time_ns > 0) {
     figures.add("slowest_op", slowest->name)
-        .add("slowest_op_time", Share, ratio(slowest->sums.time_ns, f.op_kinds.total.time_ns))
+        .add("slowest_op_time", Share,
+             ratio(slowest->sums.time_ns, f.costs.at(Axis::OpKind).total.time_ns))
         .add("slowest_op_rate", Rate, slowest->sums.bytes_per_second());
   }
-  if (has_times) add_layers(f.layers, figures);
+  if (has_times) add_layers(f.costs.at(Axis::Layer), figures);
   out.push_back(std::move(found));
 }
 
@@ -735,13 +736,13 @@ void advise_bandwidth(const SessionFigures& f, AdviceList& out) {
 void advise_attention(const SessionFigures& f, AdviceList& out) {
   constexpr double kMuchAttention = 0.3;
   if (is_disturbed(f) && clean_steps(f) == 0) return;
-  const auto& components = f.components.rows;
+  const auto& components = f.costs.at(Axis::Component).rows;
   const auto attention =
       std::ranges::find(components, to_text(Component::Attention), &StepCost::name);
   if (attention == components.end() || row_of(f.by_op_kind, "SOFT_MAX") == nullptr ||
       row_of(f.by_op_kind, "FLASH_ATTN_EXT") != nullptr)
     return;
-  const double share = ratio(attention->sums.time_ns, f.components.total.time_ns);
+  const double share = ratio(attention->sums.time_ns, f.costs.at(Axis::Component).total.time_ns);
   if (share < kMuchAttention) return;
   advise(out, AdviceKind::FlashAttention, share).add("attention", Share, share);
 }

@@ -32,8 +32,8 @@ struct PhasePart {
   // Where a row of a breakdown has the sums of these steps.
   TraceSums BreakdownRow::* sums = &BreakdownRow::all;
   std::uint64_t steps = 0, tokens = 0;
-  Ns time{};                          // total duration of the steps
-  std::map<Axis, StepCosts> costs{};  // by kComparedAxes
+  Ns time{};            // total duration of the steps
+  CostsByAxis costs{};  // by kComparedAxes
 
   double per_token(double sum) const {
     return sum / static_cast<double>(std::max<std::uint64_t>(tokens, 1));

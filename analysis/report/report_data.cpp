@@ -40,19 +40,20 @@ class Beside {
   std::future<std::expected<Result, TraceError>> result_;
 };
 
-// What the best policies would save, at the capacities of data.lru.
-std::expected<void, TraceError> gather_policies(const ReadSequence& sequence, ReportData& data,
-                                                const ContinueCheck& keep_going) {
-  std::vector<Bytes> capacities;
-  for (const CachePoint& point : data.lru) capacities.push_back(point.capacity);
-  if (capacities.empty()) return {};
-  auto pin = pin_curve(sequence, capacities, keep_going);
+// What the best policies would save, at the capacities of SessionFigures::lru.
+struct PolicyCurves {
+  std::vector<CachePoint> pin, belady;
+};
+
+std::expected<PolicyCurves, TraceError> gather_policies(const ReadSequence& reads,
+                                                        const ContinueCheck& keep_going) {
+  const std::vector<Bytes> capacities = cache_capacities(reads);
+  if (capacities.empty()) return PolicyCurves{};
+  auto pin = pin_curve(reads, capacities, keep_going);
   if (!pin) return std::unexpected(pin.error());
-  auto belady = belady_curve(sequence, capacities, keep_going);
+  auto belady = belady_curve(reads, capacities, keep_going);
   if (!belady) return std::unexpected(belady.error());
-  data.pin = *std::move(pin);
-  data.belady = *std::move(belady);
-  return {};
+  return PolicyCurves{*std::move(pin), *std::move(belady)};
 }
 
 // Of the phase that the report shows last: generation, if the session generated.
@@ -79,6 +80,7 @@ std::expected<std::vector<RouterUse>, TraceError> gather_experts(const std::file
 struct PhaseFigures {
   std::vector<PhasePart> phases;
   std::vector<RouterUse> experts;
+  CostsByAxis costs;  // SessionFigures::costs
 };
 
 std::expected<PhaseFigures, TraceError> gather_phases(const std::filesystem::path& file,
@@ -88,7 +90,14 @@ std::expected<PhaseFigures, TraceError> gather_phases(const std::filesystem::pat
   if (!phases) return std::unexpected(phases.error());
   auto experts = gather_experts(file, index, *phases, is_truncated, keep_going);
   if (!experts) return std::unexpected(experts.error());
-  return PhaseFigures{*std::move(phases), *std::move(experts)};
+  const auto ranked = std::ranges::find(*phases, ranked_phase(index, {}), &PhasePart::phase);
+  std::expected<CostsByAxis, TraceError> costs;
+  if (ranked != phases->end()) {
+    costs = ranked->costs;
+  } else if (costs = step_costs(index, kComparedAxes, {}, keep_going); !costs) {
+    return std::unexpected(costs.error());
+  }
+  return PhaseFigures{*std::move(phases), *std::move(experts), *std::move(costs)};
 }
 
 }  // namespace
@@ -114,11 +123,9 @@ std::expected<std::vector<PhasePart>, TraceError> phase_parts(const SessionIndex
     if (part->steps > 0) parts.push_back(*part);
   if (parts.empty() && all.steps > 0) parts.push_back(all);
   for (PhasePart& part : parts) {
-    for (const Axis by : kComparedAxes) {
-      auto costs = step_costs(index, by, {.phase = part.phase}, keep_going);
-      if (!costs) return std::unexpected(costs.error());
-      part.costs[by] = *std::move(costs);
-    }
+    auto costs = step_costs(index, kComparedAxes, {.phase = part.phase}, keep_going);
+    if (!costs) return std::unexpected(costs.error());
+    part.costs = *std::move(costs);
   }
   return parts;
 }
@@ -145,16 +152,24 @@ std::expected<ReportData, TraceError> gather_report_data(const std::filesystem::
   Beside<PhaseFigures> dividing(
       [&](const ContinueCheck& check) { return gather_phases(file, index, is_truncated, check); });
   ReadSequence reads;
-  auto figures = gather_session_figures(index, reader, keep_going, progress, &reads);
+  auto figures = gather_walked_figures(index, reader, reads, keep_going, progress);
   if (!figures) return std::unexpected(figures.error());
   ReportData data{*std::move(figures), {}, {}, {}, {}, {}};
-  if (const auto found = gather_policies(reads, data, keep_going); !found)
+  progress("replaying reads");
+  Beside<PolicyCurves> replaying(
+      [&](const ContinueCheck& check) { return gather_policies(reads, check); });
+  if (const auto found = gather_reuse(reads, data, keep_going); !found)
     return std::unexpected(found.error());
+  auto policies = replaying.result(keep_going);
+  if (!policies) return std::unexpected(policies.error());
+  data.pin = std::move(policies->pin);
+  data.belady = std::move(policies->belady);
   progress("validating");
   auto phases = dividing.result(keep_going);
   if (!phases) return std::unexpected(phases.error());
   data.phases = std::move(phases->phases);
   data.experts = std::move(phases->experts);
+  data.costs = std::move(phases->costs);
   auto validation = validating.result(keep_going);
   if (!validation) return std::unexpected(validation.error());
   data.validation = *std::move(validation);

@@ -137,8 +137,8 @@ TEST(StepTimes, AreOnlyComputedOnRequest) {
 
 TEST(StepTimes, AreCancelled) {
   const auto session = open_session(plausible_session(3));
-  const std::int64_t keys[] = {0};
-  const auto times = step_times(*session->index, Axis::All, {}, keys, [] { return false; });
+  const KeysOfAxis keys[] = {{.by = Axis::All, .keys = {0}}};
+  const auto times = step_times(*session->index, keys, {}, [] { return false; });
   ASSERT_FALSE(times.has_value());
   EXPECT_EQ(times.error().kind, TraceError::Kind::Cancelled);
 }

@@ -56,7 +56,8 @@ ReportData default_figures() {
   f.by_op_kind.total = row("all", 2e6, 1e6);
   f.by_op_kind.disk.bytes_read = 2e6;
   f.by_tensor = f.by_op_kind;
-  f.op_kinds = f.components = f.layers = costs(f.by_op_kind);
+  for (const Axis by : {Axis::OpKind, Axis::Component, Axis::Layer})
+    f.costs[by] = costs(f.by_op_kind);
   f.weights_read = Bytes{20 << 20};
   f.weights_distinct = Bytes{10 << 20};
   f.mapped_read = f.weights_read;
@@ -268,7 +269,7 @@ TEST(Report, GivesAdviceOnlyWithAReason) {
       {"attention without flash attention",
        [](ReportData& f) {
          f.by_op_kind.rows = {row("SOFT_MAX", 1e6, 1e5)};
-         f.components.rows = {{.name = "attention", .sums = {.time_ns = 5e5}}};
+         f.costs[Axis::Component].rows = {{.name = "attention", .sums = {.time_ns = 5e5}}};
        },
        {"Try flash"}},
       {"CPU and another device compute",
@@ -549,7 +550,7 @@ TEST(Report, NamesWaitingAsTheLimitIfItTookMostOfTheTime) {
   EXPECT_TRUE(text().starts_with("Waiting for a processor limits the speed")) << text();
   EXPECT_TRUE(text().contains("the threads waited for 88 % of their time.")) << text();
   // Nothing is said of the parts of steps that mostly waited.
-  f.op_kinds.timed.verdict = Verdict::Contended;
+  f.costs[Axis::OpKind].timed.verdict = Verdict::Contended;
   EXPECT_TRUE(
       text().contains("No step was clean: which op and layer take the most time is not known."))
       << text();
