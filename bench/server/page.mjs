@@ -5,6 +5,9 @@
 //   movement until the picture is sharp; - hover: at 2560x1440, and the least time of such a frame
 // - table: scrolling through all accesses, and jumps to distant rows
 // - select: a click in the map until table and inspector show it, and a brush until it has its totals;
+// - analytics: each page of Analytics over 100 million accesses, from the click until all charts are
+//   drawn, and frames while the slider of "Hot and cold" moves
+// - compare: the same session with one of as many accesses; - sql: until one can type in the editor
 // - play: playback
 // - run: from Ctrl+Enter until the first op of a long prompt is shown, and from the last token until the
 //   six sentences of the summary are
@@ -55,8 +58,9 @@ function longSession(shape) {
 }
 
 const wants = (section) => section === o.only || (o.only === '' && section !== 'heap');
-if (['map', 'hover', 'table', 'select', 'play'].some(wants)) copyFileSync(longSession('small'), join(folder, 'long.ttrace'));
-if (wants('map')) copyFileSync(longSession('moe'), join(folder, 'routed.ttrace'));
+if (['map', 'hover', 'table', 'select', 'play', 'analytics', 'compare', 'sql'].some(wants)) copyFileSync(longSession('small'), join(folder, 'long.ttrace'));
+if (['map', 'analytics'].some(wants)) copyFileSync(longSession('moe'), join(folder, 'routed.ttrace'));
+if (wants('compare')) copyFileSync(longSession('small'), join(folder, 'other.ttrace'));
 if (wants('open')) record('steps', bundledModel, o.steps - 1);
 if (wants('graph')) {
   const model = join(tmpdir(), 'tt-bench-80-layers.gguf');
@@ -404,6 +408,79 @@ const sections = {
     });
     add('a brush has its totals, median', median(brushes), 'ms', 150);
     await close(page);
+  },
+
+  // From the choice of a page. The second time: what the server computed once, it keeps (docs/limits.md).
+  async analytics() {
+    for (const session of ['long', 'routed']) {
+      const page = await openLong('full=analytics&p.analytics=page:overview', undefined, session);
+      await page.locator('.analytics-grid').waitFor();
+      for (const id of ['overview', 'roofline', 'reuse', 'experts', 'attention', 'checks']) {
+        const times = [];
+        for (let round = 0; round < 2; ++round) {
+          await page.evaluate((other) => { location.hash = location.hash.replace(/page:\w+/, `page:${other}`); }, id === 'checks' ? 'roofline' : 'checks');
+          await page.waitForFunction(() => window.seen.requests === 0 && document.querySelector('.analytics-grid .chart-card') !== null);
+          times.push(await page.evaluate((shown) => {
+            const began = performance.now();
+            const before = document.querySelector('.analytics-grid');
+            location.hash = location.hash.replace(/page:\w+/, `page:${shown}`);
+            const isDrawn = (card) => !card.querySelector('progress, .loading') && card.getAttribute('data-loading') !== 'true';
+            return window.seen.until(() => {
+              const cards = [...document.querySelectorAll('.analytics-grid .chart-card')];
+              const changed = performance.now() - began > 30 || document.querySelector('.analytics-grid') !== before;
+              return changed && window.seen.requests === 0 && cards.length > 0 && cards.every(isDrawn);
+            }, began);
+          }, id));
+        }
+        add(`Analytics, ${id}, ${session}: first time`, times[0], 'ms', null);
+        add(`Analytics, ${id}, ${session}: again`, times[1], 'ms', 300);
+      }
+      if (session === 'long') {
+        await page.evaluate(() => { location.hash = location.hash.replace(/page:\w+/, 'page:reuse'); });
+        const slider = page.locator('.chart-slider input').first();
+        await slider.waitFor();
+        await page.waitForFunction(() => window.seen.requests === 0);
+        await slider.focus();
+        const frames = await framesOf(page, async () => {
+          for (let i = 0; i < 60; ++i) await page.keyboard.press(i % 20 < 10 ? 'ArrowRight' : 'ArrowLeft');
+        });
+        add('Analytics, slider: frame, p95', p95(frames), 'ms', 17, 1);
+      }
+      await close(page);
+    }
+  },
+
+  async compare() {
+    const page = await openLong('');
+    await page.locator('.plane-input').waitFor();
+    const values = await repeat(async () => {
+      const took = await page.evaluate(() => {
+        const began = performance.now();
+        location.hash = '#1&session=long&with=other&full=compare';
+        return window.seen.until(() => document.querySelector('.compare-table [role=grid] .vgrid-row') !== null && window.seen.requests === 0, began);
+      });
+      await page.evaluate(() => { location.hash = '#1&session=long'; });
+      await page.waitForFunction(() => document.querySelector('.compare-table [role=grid]') === null);
+      return took;
+    });
+    add('a comparison of two sessions: first time', values[0], 'ms', null);
+    add('the same again, median', median(values.slice(1)), 'ms', 500);
+    await close(page);
+  },
+
+  async sql() {
+    const values = await repeat(async () => {
+      const page = await openLong('');
+      await page.waitForLoadState('networkidle');
+      const took = await page.evaluate(() => {
+        const began = performance.now();
+        location.hash = '#1&session=long&full=sql';
+        return window.seen.until(() => document.querySelector('.cm-content[contenteditable=true]') !== null, began);
+      });
+      await close(page);
+      return took;
+    });
+    add('the SQL editor can be used, median', median(values), 'ms', 300);
   },
 
   async play() {

@@ -203,6 +203,7 @@ async function start() {
     log += part;
     const lines = log.split('\n');
     log = lines.pop();
+    child.told = lines.at(-1) ?? child.told;
     for (const line of lines) {
       if (line.includes('"removed a session"')) {
         gone.add(JSON.parse(line).session);
@@ -256,7 +257,7 @@ async function stop(server, signal) {
   const code = await server.ended;
   ++counts[signal === 'SIGKILL' ? 'kills' : 'stops'];
   if (signal === 'SIGKILL') return void ++unlogged;
-  if (code !== 0) fail(`the server ended with ${code}`);
+  if (code !== 0) return fail(`the server ended with ${code}: ${server.told}`);
   checkFilesOfStoppedServer(server);
 }
 
