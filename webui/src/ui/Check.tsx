@@ -4,15 +4,17 @@ interface Props {
   readonly hint?: string;
   readonly on: boolean;
   readonly set: (on: boolean) => void;
+  readonly disabled?: boolean; // `hint` says why
   readonly class?: 'check' | 'toggle'; // in a form, or in a toolbar
 }
 
-export function Check({ text, hint, on, set, class: look = 'check' }: Props) {
+export function Check({ text, hint, on, set, disabled = false, class: look = 'check' }: Props) {
   return (
     <label class={look} title={hint}>
       <input
         type="checkbox"
         checked={on}
+        disabled={disabled}
         onChange={(event) => {
           set(event.currentTarget.checked);
         }}

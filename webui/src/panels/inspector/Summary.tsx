@@ -5,7 +5,13 @@ import { formatCount } from '../../format';
 import type { Validation } from '../../net/types';
 import type { OpenSession } from '../../state/session/open_session';
 import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/view/filter';
-import { answeredTopic, finishedSteps, machineOf, showAnswer } from '../../state/view/answer';
+import {
+  answeredTopic,
+  cleanFilter,
+  finishedSteps,
+  machineOf,
+  showAnswer,
+} from '../../state/view/answer';
 import { findingsOf } from '../../state/session/findings';
 import { perSession } from '../../state/session/per_session';
 import { Resource } from '../../state/resource';
@@ -79,12 +85,18 @@ function CleanOnly({ store, session }: { store: Store; session: OpenSession }) {
   );
   const { value } = useResource(machineOf(session));
   if (!value) return null;
-  const { clean, contended, throttled, disk, unknown } = value.steps;
-  const disturbed = contended + throttled + disk;
+  const { disturbed, all, impossible } = cleanFilter(value);
   if (disturbed === 0 && !isOn) return null;
+  if (impossible !== null && !isOn)
+    return (
+      <>
+        <Check text="Only clean steps: there are none" hint={impossible} on={false} set={() => undefined} disabled />
+        <p class="dim">{impossible}</p>
+      </>
+    ); // prettier-ignore
   return (
     <Check
-      text={`Only clean steps: leaves out ${formatCount(disturbed)} of ${formatCount(disturbed + clean + unknown)}`}
+      text={`Only clean steps: leaves out ${formatCount(disturbed)} of ${formatCount(all)}`}
       hint={`Adds ${CLEAN_STEPS} to the filter`}
       on={isOn}
       set={() => {

@@ -14,7 +14,7 @@ import {
 import { overlaps, spanOf, type Range } from '../../plane/range';
 import type { Lane, Scene } from '../../plane/scene';
 import { formatCount, plural } from '../../format';
-import { isDisturbed, machineOf } from '../../state/view/answer';
+import { cleanFilter, isDisturbed, machineOf } from '../../state/view/answer';
 import { CLEAN_STEPS, parseFilter, toggleWord } from '../../state/view/filter';
 import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
@@ -112,15 +112,16 @@ function Disturbed({ store, session }: { store: Store; session: OpenSession }) {
   );
   const { value } = useResource(machineOf(session));
   if (isClean || !value || !isDisturbed(value)) return null;
-  const { clean, contended, throttled, disk, unknown } = value.steps;
-  const disturbed = contended + throttled + disk;
+  const { disturbed, all, impossible } = cleanFilter(value);
   return (
     <p class="map-table-note">
       Sums of all steps in view. The machine disturbed {formatCount(disturbed)} of{' '}
-      {plural(disturbed + clean + unknown, 'step')}.{' '}
+      {plural(all, 'step')}.{' '}
       <button
         type="button"
         class="link"
+        disabled={impossible !== null}
+        title={impossible ?? undefined}
         onClick={() => {
           const { filter } = store.navigation.view.peek();
           store.setFilter(toggleWord(filter, CLEAN_STEPS), 'push');

@@ -1,5 +1,6 @@
 // A panel with the options, order and filter that answer a question, and how it is shown.
 import { signal, untracked } from '@preact/signals';
+import { formatCount } from '../../format';
 import type { Conditions } from '../../net/types';
 import { ok } from '../../result';
 import { CLEAN_STEPS, type FilterKey } from './filter';
@@ -92,6 +93,21 @@ export function finishedSteps(session: OpenSession): string | null {
     readableSteps.value !== null ||
     stepsError.value !== null;
   return session.active.value || !isComplete || !isRead || steps === 0 ? null : String(steps);
+}
+
+// How many steps a filter for clean steps leaves out, and why it cannot be used; null: it can.
+export function cleanFilter({ steps }: Pick<Conditions, 'steps'>) {
+  const { clean, contended, throttled, disk, unknown } = steps;
+  const disturbed = contended + throttled + disk;
+  const all = disturbed + clean + unknown;
+  return {
+    disturbed,
+    all,
+    impossible:
+      clean + unknown === 0
+        ? `The machine disturbed all ${formatCount(all)} steps: without them nothing would be left. Record again while no other program runs.`
+        : null,
+  };
 }
 
 // Whether the times are not those of the model alone.

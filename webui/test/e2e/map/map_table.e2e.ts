@@ -106,6 +106,33 @@ describe('the table of a disturbed session', () => {
   });
 });
 
+describe('a session of which no step is clean', () => {
+  it('cannot be filtered for clean steps, and says why', async () => {
+    const { page } = fixture;
+    await page.route('**/conditions', async (route) => {
+      const answer = await route.fetch();
+      const body = (await answer.json()) as object;
+      const steps = { clean: 0, contended: 12, throttled: 0, disk: 0, unknown: 0 };
+      await route.fulfill({ json: { ...body, verdict: 'contended', steps } });
+    });
+    const session = await fixture.recorded(12);
+    await fixture.show(session);
+    const box = fixture.inspector.getByRole('checkbox', { name: 'Only clean steps: there are none' }); // prettier-ignore
+    await box.waitFor();
+    expect(await box.isDisabled()).toBe(true);
+    await fixture.inspector.getByText('The machine disturbed all 12 steps: without them nothing would be left.').waitFor(); // prettier-ignore
+    await map().getByRole('checkbox', { name: 'Totals' }).check();
+    const button = map().locator('.map-table').getByRole('button', { name: 'Only clean steps' });
+    expect(await button.isDisabled()).toBe(true);
+    // A link with the filter can be left again.
+    await fixture.show(session, 'q=verdict:clean');
+    await fixture.inspector
+      .getByRole('checkbox', { name: /^Only clean steps: leaves out/ })
+      .uncheck();
+    await expect.poll(() => fixture.filter.inputValue()).toBe('');
+  });
+});
+
 describe('the rows by head', () => {
   interface Heads {
     readonly heads: number;
