@@ -130,10 +130,23 @@ export function formatShape(shape: readonly number[]): string {
   return shape.slice(0, used).join(' × ');
 }
 
-// The text of a token on an axis or in a label: whitespace is replaced by visible symbols.
+// The text of tokens outside of running text: white space and control characters as symbols.
 export function visibleText(text: string): string {
-  return text.replaceAll('\n', '⏎').replaceAll('\t', '⇥').replaceAll(' ', '␣');
+  return text
+    .replaceAll('\n', '⏎')
+    .replaceAll('\t', '⇥')
+    .replaceAll(' ', '␣')
+    .replace(/\p{Cc}/gu, (c) => String.fromCodePoint(controlPicture(c.codePointAt(0) ?? 0)));
 }
+const controlPicture = (code: number): number =>
+  code < 0x20 ? 0x2400 + code : code === 0x7f ? 0x2421 : 0xfffd;
+
+// A token wherever it stands alone: on an axis, in a row, a title or a tip. Without text, as a part of a
+// character or a control token, by its ID. '': not known.
+export const tokenText = (
+  token: { readonly text: string; readonly id?: number } | null | undefined,
+): string =>
+  token ? visibleText(token.text) || (token.id === undefined ? '' : `#${token.id}`) : '';
 
 export function formatAgo(utcNs: number, nowMs: number): string {
   const seconds = Math.max(0, Math.round(nowMs / 1000 - utcNs / 1e9));

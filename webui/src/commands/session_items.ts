@@ -1,5 +1,5 @@
 // What the search finds in the open session: tensors, ops of the selected step, and tokens.
-import { plural, visibleText } from '../format';
+import { plural, tokenText } from '../format';
 import { graphOf, opsOf } from '../state/session/per_session';
 import type { Selection } from '../state/view/selection';
 import type { Store } from '../state/store';
@@ -45,7 +45,7 @@ export function sessionItems(store: Store, query: string): readonly Command[] {
     if (!token?.text.toLowerCase().includes(text)) continue;
     tokens.push({
       id: `token-${token.index}`,
-      title: visibleText(token.text),
+      title: tokenText(token),
       group: `Token ${token.index}`,
       run: () => {
         store.selectToken(open, token.index);

@@ -2,7 +2,7 @@
 // open shows it: the server lets any client go on.
 import { useEffect } from 'preact/hooks';
 import { useSignal } from '@preact/signals';
-import { formatShape } from '../format';
+import { formatShape, tokenText } from '../format';
 import type { DebugStop } from '../net/types';
 import type { Until } from '../state/request/debug';
 import type { OpenSession } from '../state/session/open_session';
@@ -124,7 +124,7 @@ function Place({ store, session, stop }: Props) {
   const why = breakpoints.flatMap(
     (number) => known.find((one) => one.number === number)?.text ?? [],
   );
-  const token = session.data.tokens[place.first_token]?.text ?? '';
+  const token = tokenText(session.data.tokens[place.first_token]);
   const shape = stop.tensors[0]?.shape ?? [];
   return (
     <>
@@ -136,7 +136,7 @@ function Place({ store, session, stop }: Props) {
         {place.layer_id === null ? 'no layer' : `layer ${place.layer_id}`}, step {place.step}, op{' '}
         {place.op},{' '}
         {place.tokens === 1
-          ? `token ${place.first_token}${token === '' ? '' : ` “${token.trim()}”`}`
+          ? `token ${place.first_token}${token === '' ? '' : ` ${token}`}`
           : `tokens ${place.first_token} to ${place.first_token + place.tokens - 1}`}
       </span>
       {why.length > 0 && (

@@ -12,6 +12,7 @@ import {
   sourceName,
   timingName,
   timingText,
+  tokenText,
   visibleText,
 } from '../../src/format';
 
@@ -82,6 +83,10 @@ describe('text', () => {
   });
   it('replaces whitespace by visible symbols', () => {
     expect(visibleText(' a\n\t')).toBe('␣a⏎⇥');
+    expect(visibleText('\r\u0000\u007f')).toBe('␍␀␡');
+    expect(tokenText({ text: ' the', id: 7 })).toBe('␣the');
+    expect(tokenText({ text: '', id: 7 })).toBe('#7');
+    expect(tokenText(undefined)).toBe('');
   });
   it.each([
     [2, 'now'],

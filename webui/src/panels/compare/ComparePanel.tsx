@@ -7,7 +7,7 @@ import '../analytics/analytics.css';
 import './compare.css';
 import type { Pointed } from '../../charts/ChartView';
 import type { ChartTable } from '../../charts/table';
-import { componentName, layerName, plural, visibleText } from '../../format';
+import { componentName, layerName, plural, tokenText } from '../../format';
 import { reportOf, type Api, type ApiResult } from '../../net/api';
 import type { Picture } from '../../net/frames';
 import type { SessionComparison } from '../../net/types';
@@ -231,7 +231,7 @@ function Indices(props: {
   const { session, options, set } = props;
   const word = options.of.slice(0, -1);
   const textOf = (index: number): string =>
-    options.of === 'tokens' ? visibleText(session.data.tokens[index]?.text ?? '') : '';
+    options.of === 'tokens' ? tokenText(session.data.tokens[index]) : '';
   return (
     <span class="compare-choice">
       {(['a', 'b'] as const).map((side) => (

@@ -1,7 +1,7 @@
 // The selected token or layer beside another one: a row per tensor, the largest difference first.
 import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
-import { visibleText } from '../../format';
+import { tokenText } from '../../format';
 import type { WithinComparison } from '../../net/types';
 import type { OpenSession } from '../../state/session/open_session';
 import { scopeText } from '../../state/view/range_query';
@@ -157,7 +157,7 @@ const nameOf = (one: Compared): string => `${one.kind} ${indexOf(one)}`;
 function sidesOf({ data }: OpenSession, left: Compared, right: Compared): Sides {
   const names = [nameOf(left), nameOf(right)] as const;
   const hint = (one: Compared): string =>
-    one.kind === 'token' ? visibleText(data.tokens[one.token]?.text ?? '') : nameOf(one);
+    one.kind === 'token' ? tokenText(data.tokens[one.token]) : nameOf(one);
   return { names, hints: [hint(left), hint(right)], difference: `${names[1]} − ${names[0]}` };
 }
 

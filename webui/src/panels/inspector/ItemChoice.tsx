@@ -1,6 +1,6 @@
 // The choice of the token or layer that the selected one is compared with.
 import { useMemo } from 'preact/hooks';
-import { positionOf, visibleText } from '../../format';
+import { positionOf, tokenText } from '../../format';
 import type { OpenSession } from '../../state/session/open_session';
 import type { Compared } from '../../state/view/view';
 import { indexOf, itemOf } from './compare';
@@ -21,7 +21,7 @@ export function ItemChoice({ session, selected, compared, count, choose }: Props
   const names = useMemo(
     () =>
       Array.from({ length: count > MAX_LISTED ? 0 : count }, (_, i) =>
-        kind === 'layer' ? String(i) : `${i} ${visibleText(session.data.tokens[i]?.text ?? '')}`,
+        kind === 'layer' ? String(i) : `${i} ${tokenText(session.data.tokens[i])}`,
       ),
     [session, kind, count],
   );

@@ -1,6 +1,6 @@
 // The tokens that the router of a layer sent to one of its experts, of what the view selects.
 import { computed } from '@preact/signals';
-import { visibleText } from '../../format';
+import { tokenText } from '../../format';
 import { MAX_PAGE_ROWS } from '../../net/api';
 import type { QueryRows } from '../../net/types';
 import { ok } from '../../result';
@@ -72,7 +72,7 @@ export const expertTokens = ({ rows, more }: Pick<QueryRows, 'rows' | 'more'>): 
 export function jumpToExpertToken(data: TraceData, token: number): Jump {
   const known = data.tokens[token];
   return {
-    text: known ? visibleText(known.text) || `#${known.id}` : `token ${token}`,
+    text: tokenText(known) || `token ${token}`,
     detail: `token ${token}`,
     to: { kind: 'token', token },
   };

@@ -8,7 +8,7 @@ import {
   formatNs,
   plural,
   timingText,
-  visibleText,
+  tokenText,
 } from '../../format';
 import { durationOf, type Op, type Session, type StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/session/trace_data';
@@ -42,7 +42,7 @@ export function inspectToken(
   return {
     kind: 'Token',
     number: index,
-    title: token ? visibleText(token.text) || `#${token.id}` : String(index),
+    title: tokenText(token) || String(index),
     figures: step ? [stepTime(data, step), ...layerTime(data, step, layer)] : [],
     place: step ? everything(step.step) : null,
     now: null,
@@ -66,7 +66,7 @@ export function inspectToken(
 function jumpToToken(data: TraceData, index: number): readonly Jump[] {
   const token = data.tokens[index];
   if (!token) return [];
-  const text = visibleText(token.text) || `#${token.id}`;
+  const text = tokenText(token);
   return [{ text, detail: `token ${index}`, to: { kind: 'token', token: index } }];
 }
 

@@ -6,7 +6,7 @@ import {
   formatNs,
   plural,
   timingText,
-  visibleText,
+  tokenText,
 } from '../../format';
 import { positionText, rangeText, sectionAt, unitText } from '../../plane/axis';
 import type { Hit } from '../../plane/layout';
@@ -105,7 +105,7 @@ function titleOf(
     const token = data.tokens[index];
     if (spanOf(cell.x) > 1) return { title: rangeText(x, cell.x), head: 'one pixel' };
     return {
-      title: token ? visibleText(token.text) || `#${token.id}` : '',
+      title: tokenText(token),
       head: `token ${formatCount(index)}${token ? `, id ${token.id}` : ''}`,
     };
   }
@@ -114,7 +114,7 @@ function titleOf(
     const { step: index, phase, token_count: tokens, token_id: id } = step;
     const head = `step ${formatCount(index)}${tokens === 1 ? `, token ${formatCount(id)}` : ''}`;
     if (tokens > 1) return { title: `${plural(tokens, 'token')} of the ${phase}`, head };
-    return { title: visibleText(data.tokens[id]?.text ?? '') || `#${data.tokens[id]?.id ?? ''}`, head }; // prettier-ignore
+    return { title: tokenText(data.tokens[id]), head }; // prettier-ignore
   }
   if (x.kind === 'one') return { title: 'whole session', head: '' };
   return {

@@ -1,5 +1,5 @@
 // The axes of the map from the server's description, the tensors and the steps. Pure functions.
-import { componentName, formatCount, layerName, sourceName, visibleText } from '../../format';
+import { componentName, formatCount, layerName, sourceName, tokenText } from '../../format';
 import type { PictureAxis, Tensor } from '../../net/types';
 import { axisOf, type Axis, type Section } from '../../plane/axis';
 import { clip, spanOf, type Range } from '../../plane/range';
@@ -51,16 +51,13 @@ export const layerAxis = (rows: number): Axis =>
 
 // An axis of steps or tokens with their texts. A step with several tokens is the prompt, or a part.
 export function columnAxis(data: TraceData, unit: ColumnUnit, units: number): Axis {
-  const tokenText = (index: number): string => {
-    const token = data.tokens[index];
-    return token ? visibleText(token.text) || `#${token.id}` : '';
-  };
+  const textOf = (index: number): string => tokenText(data.tokens[index]);
   const stepText = (index: number): string => {
     const step = data.steps[index];
     if (!step) return '';
-    return step.token_count > 1 ? step.phase : tokenText(step.token_id);
+    return step.token_count > 1 ? step.phase : textOf(step.token_id);
   };
-  return axisOf('count', unit, units, { textOf: unit === 'step' ? stepText : tokenText });
+  return axisOf('count', unit, units, { textOf: unit === 'step' ? stepText : textOf });
 }
 
 // The first unit of the axis that was generated; null: none, or an axis without phases.

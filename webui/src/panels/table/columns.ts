@@ -15,6 +15,7 @@ import {
   visibleText,
   kernelText,
   plural,
+  tokenText,
 } from '../../format';
 import type { Cell } from '../../grid/copy';
 import type { Column } from '../../grid/column';
@@ -147,9 +148,10 @@ export function opColumns(ops: readonly Op[]): readonly TableColumn<Op>[] {
 function wordsOf(data: TraceData, step: StepSummary | undefined): string {
   if (!step) return '';
   const tokens = data.tokens.slice(step.token_id, step.token_id + step.token_count);
-  const text = visibleText(tokens.map((token) => token?.text ?? '').join(''));
-  // A part of a character, which is shown with the token that completes it.
-  return text === '' && tokens[0] !== undefined ? '\ufffd' : text;
+  const [first] = tokens;
+  return tokens.length === 1
+    ? tokenText(first)
+    : visibleText(tokens.map((token) => token?.text ?? '').join(''));
 }
 
 export function stepColumns(data: TraceData): readonly TableColumn<StepSummary>[] {
@@ -262,7 +264,7 @@ export function tokenColumns(
   const words = ({ step, routed }: TokenTotal): string =>
     routed === null
       ? wordsOf(data, data.steps[step])
-      : routed.map((one) => visibleText(data.tokens[one]?.text ?? '')).join(' ');
+      : routed.map((one) => tokenText(data.tokens[one])).join(' ');
   // prettier-ignore
   return [
     ofExperts

@@ -3,7 +3,7 @@ import * as wire from '../../../net/types';
 import type { HeadAttention, KvStep } from '../../../net/types';
 import { headName } from '../../../state/view/selection';
 import type { Series } from '../../../charts/table';
-import { visibleText } from '../../../format';
+import { tokenText } from '../../../format';
 import { route, type ChartRequest, type ChartSpec } from '../spec';
 
 type Layer = KvStep['layers'][number];
@@ -266,7 +266,7 @@ export const ATTENTION: readonly ChartSpec[] = [
         ({ rows }, session) => {
           const seen = rows.reduce((most, { weights }) => Math.max(most, weights.length), 0);
           const nameOf = (token: number): string =>
-            `${token} ${visibleText(session.data.tokens[token]?.text ?? '')}`;
+            `${token} ${tokenText(session.data.tokens[token])}`;
           return {
             key: { name: `token (layer ${layer}, head ${head})`, of: 'token' },
             keys: rows.map(({ token }) => token),

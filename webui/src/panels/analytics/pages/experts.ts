@@ -1,7 +1,7 @@
 // What the routers of a mixture of experts chose.
 import * as wire from '../../../net/types';
 import type { Router } from '../../../net/types';
-import { visibleText } from '../../../format';
+import { tokenText } from '../../../format';
 import { column, route, statement, words, type ChartRequest, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
 import type { ChartTable, Pick, Series } from '../../../charts/table';
 import { expertName } from '../../../state/view/selection';
@@ -247,7 +247,7 @@ export const EXPERTS: readonly ChartSpec[] = [
         return {
           key: { name: 'expert and token', of: 'name' },
           part: shownLayer(scope),
-          keys: rows.map(({ expert, text }) => `${expert}: ${visibleText(text)}`),
+          keys: rows.map(({ expert, text }) => `${expert}: ${tokenText({ text })}`),
           picks: picksOf(scope, rows.map(({ expert }) => expert)), // prettier-ignore
           series: [{ name: 'lift', unit: 'number', values: of(({ lift }) => lift) }],
           more: [
@@ -295,7 +295,7 @@ export const EXPERTS: readonly ChartSpec[] = [
             keys: experts,
             picks: picksOf(scope, experts),
             series: order.map((token) => ({
-              name: `${token} ${visibleText(names.get(token) ?? '')}`,
+              name: `${token} ${tokenText({ text: names.get(token) ?? '' })}`,
               unit: 'number',
               values: columns.get(token) ?? [],
               pick: { of: 'token', name: String(token) },

@@ -2,15 +2,14 @@
 import * as wire from '../../../net/types';
 import type { LensRow } from '../../../net/types';
 import type { Series } from '../../../charts/table';
-import { visibleText } from '../../../format';
+import { tokenText } from '../../../format';
 import { route, type ChartRequest, type ChartSpec } from '../spec';
 
 const MAX_ROWS = 10_000; // of an answer
 const MAX_TOKENS = 64; // in a map
 const OUTPUT = 'output';
 
-const nameOf = ({ token, chosen }: LensRow): string =>
-  `${token} ${chosen ? visibleText(chosen.text) : ''}`;
+const nameOf = ({ token, chosen }: LensRow): string => `${token} ${tokenText(chosen)}`;
 
 // One column per chosen token, one row per layer, from the last one down to the first, as the text
 // comes out at the top. `value` of the row, and what is written into its cell.
@@ -72,7 +71,7 @@ export const surpriseRequest = (): ChartRequest =>
           name: 'most likely',
           values: chosen.map(({ likely }) =>
             likely
-              .map(({ text, probability }) => `${visibleText(text)} ${(100 * (probability ?? 0)).toFixed(1)} %`)
+              .map(({ text, probability }) => `${tokenText({ text })} ${(100 * (probability ?? 0)).toFixed(1)} %`)
               .join(', '),
           ),
         },
@@ -130,7 +129,7 @@ export const LENS: readonly ChartSpec[] = [
     request: () =>
       mapOf(
         (row) => row.likely[0]?.probability,
-        (row) => visibleText(row.likely[0]?.text ?? ''),
+        (row) => tokenText(row.likely[0]),
       ),
     honours: 'nothing',
     wide: true,

@@ -1,5 +1,12 @@
 // Where time and bytes go.
-import { componentName, formatNs, layerName } from '../../../format';
+import {
+  componentName,
+  formatCount,
+  formatNs,
+  layerName,
+  plural,
+  tokenText,
+} from '../../../format';
 import * as wire from '../../../net/types';
 import { conditions, column, route, statement, where, words, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
 import { diskAndBuffer, stackedBy, costsBy } from '../sums';
@@ -48,6 +55,15 @@ const perStep = (scope: Scope, name: 'time' | 'bytes') =>
     },
   );
 
+// Which steps the times are of, because other views leave the disturbed ones out: "all 79 steps, 68 of
+// them disturbed".
+function basisOf(phase: wire.Conditions['phases'][string] | undefined): string {
+  if (!phase) return '';
+  const { steps, normal_steps: normal, disturbed_steps: disturbed } = phase;
+  const of = normal === steps ? `all ${plural(steps, 'step')}` : `${formatCount(normal)} of ${plural(steps, 'step')}`; // prettier-ignore
+  return disturbed > 0 ? `${of}, ${formatCount(disturbed)} disturbed` : of;
+}
+
 const spread = () =>
   route('conditions', {}, wire.conditions, ({ phases }) => {
     const names = Object.keys(phases);
@@ -59,6 +75,7 @@ const spread = () =>
     return {
       key: { name: 'phase', of: 'phase' },
       keys: names,
+      labels: names.map((name) => `${name}, ${basisOf(phases[name])}`),
       series: [
         { name: 'median', unit: 'ns', values: of(({ step_ns }) => step_ns?.median ?? null) },
         { name: 'p95', unit: 'ns', values: of(({ step_ns }) => step_ns?.p95 ?? null) },
@@ -155,7 +172,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     page: 'overview',
     title: 'Median and p95 of a step',
     counts:
-      'Durations of the normal steps of each phase: without steps that were learned, lost or cancelled.',
+      'Durations of the normal steps of each phase, disturbed ones included: without steps that were learned, lost or cancelled. The other times of a step (Layers, Table, Compare) leave disturbed steps out, if others are left.',
     kinds: ['bar'],
     request: spread,
     honours: 'nothing',
@@ -255,7 +272,10 @@ export const OVERVIEW: readonly ChartSpec[] = [
             series: [{ name: 'time', unit: 'ns', values: column(rows, 'duration_ns') }],
             more: [{ name: 'token', unit: 'count', values: column(rows, 'token_id') }],
             words: [
-              { name: 'text', values: words(rows, 'text') },
+              {
+                name: 'text',
+                values: words(rows, 'text').map((text) => tokenText({ text })),
+              },
               { name: 'phase', values: words(rows, 'phase') },
               { name: 'cause', values: words(rows, 'cause') },
             ],
