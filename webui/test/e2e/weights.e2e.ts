@@ -69,6 +69,36 @@ describe('the weights panel', () => {
     expect(await fixture.axeViolations()).toEqual([]);
   });
 
+  it('reads a large model only when it is asked to, and lists its tensors at once', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded(4);
+    let asked = 0;
+    await page.route('**/models/pocket/weights', async (route) => {
+      asked += 1;
+      await route.continue();
+    });
+    await page.route('**/api/v1/models', async (route) => {
+      const answer = await route.fetch();
+      const body = (await answer.json()) as { models: { id: string }[] };
+      const models = body.models.map((one) => one.id === 'pocket' ? { ...one, size_bytes: 3 * 2 ** 30 } : one); // prettier-ignore
+      await route.fulfill({ json: { ...body, models } });
+    });
+    await fixture.show(session);
+    await page.reload(); // the list of models is read again
+    await fixture.show(session, 'full=weights');
+    const { tensors } = await fixture.rest<{ tensors: { name: string }[] }>(`models/${await model()}/gguf`); // prettier-ignore
+    await panel().getByText(`${tensors.length} tensors. Enter or a double click reads one`).waitFor();
+    const shown = await names();
+    expect(shown).toEqual(tensors.slice(0, shown.length).map(({ name }) => name));
+    expect(asked).toBe(0);
+    expect(await fixture.axeViolations()).toEqual([]);
+    await panel().getByRole('button', { name: 'Read all weights, 3 GiB' }).click();
+    await panel().getByRole('grid', { name: 'Statistics of the weights' }).waitFor();
+    expect(asked).toBeGreaterThan(0);
+    await page.unroute('**/api/v1/models');
+    await page.unroute('**/models/pocket/weights');
+  });
+
   it('says how far the server is with a large model, and can be cancelled', async () => {
     const { page } = fixture;
     const session = await fixture.recorded(4);

@@ -1,9 +1,9 @@
 // The values of a model's weights: all tensors, and one as a histogram and as a picture. Read from the
 // files of the model; nothing is run.
-import { computed, signal, type ReadonlySignal } from '@preact/signals';
+import { computed, signal, useSignal, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import './weights.css';
-import { formatCount, formatShape, plural } from '../../format';
+import { formatBytes, formatCount, formatShape, plural } from '../../format';
 import { nextSort, sortOf, sortText } from '../../grid/column';
 import type { TensorWeights, WeightBins, WeightsOfTensor } from '../../net/types';
 import { gradientOf } from '../../plane/colours';
@@ -11,6 +11,7 @@ import { isWholeCamera, wholeCamera } from '../../plane/layout';
 import type { Plane } from '../../plane/plane';
 import { PlaneView } from '../../plane/PlaneView';
 import { emptyScale, type Scale } from '../../plane/scale';
+import { ok } from '../../result';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
@@ -38,10 +39,12 @@ import { TensorPicture } from './weights_picture';
 import {
   binsTable,
   GREATEST_FIRST,
+  listColumns,
   orderOf,
   sortedWeights,
   weightColumns,
   weightsCsv,
+  type ListedTensor,
 } from './weights_tables';
 
 const VIEW_NAMES: Readonly<Record<WeightsView, string>> = {
@@ -207,7 +210,89 @@ function MatrixChoice(props: {
   );
 }
 
-function Tensors({ store, panel, model, options, change }: TensorsProps) {
+// The statistics need all weights: of a larger model they are read when the visitor says so.
+const ASK_FROM_BYTES = 256 << 20;
+
+function Tensors(props: TensorsProps) {
+  const { store, model } = props;
+  const isWanted = useSignal(false);
+  const list = store.models.list.value;
+  if (list.is !== 'ready') return <Loading />;
+  const size = list.value.models.find(({ id }) => id === model)?.size_bytes ?? 0;
+  return size < ASK_FROM_BYTES || isWanted.value ? (
+    <Statistics {...props} />
+  ) : (
+    <Listed
+      {...props}
+      size={size}
+      read={() => {
+        isWanted.value = true;
+      }}
+    />
+  );
+}
+
+// The tensors, as the header of the file lists them.
+function Listed(props: TensorsProps & { size: number; read: () => void }) {
+  const { store, panel, model, options, change, size, read } = props;
+  const resource = useMemo(
+    () =>
+      new Resource<readonly ListedTensor[]>({
+        key: () => model,
+        load: async (signal) => {
+          const found = await store.api.gguf(model, signal);
+          return found.ok
+            ? ok(found.value.tensors.map((one) => ({ ...one, bytes: one.file_bytes })))
+            : found;
+        },
+        reconnects: store.connection.reconnects,
+      }),
+    [store, model],
+  );
+  const { value, error } = useResource(resource);
+  const order = usePart(() => store.navigation.view.value.sorts[panel] ?? '');
+  const sort = useMemo(() => orderOf(listColumns, sortOf(order), null), [order]);
+  const rows = useMemo(() => {
+    const all = value ?? [];
+    return sort ? sortedWeights(all, sort) : all;
+  }, [value, sort]);
+  if (error) return <FailedLoad what="The tensors cannot be listed." resource={resource} />;
+  if (!value) return <Loading />;
+  const { tensor } = options.value;
+  const active = rows.findIndex(({ name }) => name === tensor);
+  return (
+    <>
+      <p class="weights-note">
+        {plural(rows.length, 'tensor')}. Enter or a double click reads one of them and shows its
+        picture. The statistics of every tensor need the whole file:{' '}
+        <button type="button" class="link" onClick={read}>
+          Read all weights, {formatBytes(size)}
+        </button>
+      </p>
+      <div class="table">
+        <Grid
+          label="Tensors"
+          columns={listColumns}
+          rows={rows}
+          sort={sort}
+          active={active < 0 ? null : active}
+          onSort={(key) => {
+            const before = sort ?? { key: '', descending: false };
+            store.navigation.setSort(panel, sortText(nextSort(before, key, GREATEST_FIRST)));
+          }}
+          onActivate={({ name }) => {
+            change(withTensor(options.peek(), name), 'push');
+          }}
+          onEnter={({ name }) => {
+            change({ ...withTensor(options.peek(), name), show: 'picture' }, 'push');
+          }}
+        />
+      </div>
+    </>
+  );
+}
+
+function Statistics({ store, panel, model, options, change }: TensorsProps) {
   const resource = useMemo(
     () =>
       new Resource<{ readonly tensors: readonly WeightsOfTensor[] }>({

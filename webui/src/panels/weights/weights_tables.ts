@@ -23,7 +23,9 @@ const COUNTS: readonly Figure[] = ['zeros', 'outliers', 'not_finite'];
 const figureText = (figure: Figure, value: number): string =>
   COUNTS.includes(figure) ? formatCount(value) : shortText(value);
 
-type Tensor = WeightsOfTensor | ErrorsOfTensor;
+// What the header of the file says of a tensor.
+export type ListedTensor = Pick<WeightsOfTensor, 'name' | 'type' | 'shape' | 'layer' | 'component' | 'bytes'>; // prettier-ignore
+type Tensor = ListedTensor | ErrorsOfTensor;
 const NAME: Column<Tensor> = {
   key: 'name',
   title: 'tensor',
@@ -61,6 +63,8 @@ const SIZE: Column<Tensor> = {
   text: ({ bytes }) => formatBytes(bytes),
   exact: ({ bytes }) => exactBytes(bytes),
 };
+
+export const listColumns: readonly Column<ListedTensor>[] = [NAME, TYPE, SHAPE, LAYER, COMPONENT, SIZE]; // prettier-ignore
 
 export const weightColumns: readonly Column<WeightsOfTensor>[] = [
   NAME,
@@ -127,7 +131,7 @@ export const orderOf = <Row>(columns: readonly Column<Row>[], sort: Sort, before
   columns.some(({ key }) => key === sort.key) ? sort : before; // prettier-ignore
 
 // Rows of the columns above, or of those below.
-export function sortedWeights<Row extends WeightsOfTensor | ErrorsOfTensor>(rows: readonly Row[], { key, descending }: Sort): readonly Row[] {
+export function sortedWeights<Row extends ListedTensor | ErrorsOfTensor>(rows: readonly Row[], { key, descending }: Sort): readonly Row[] {
   const of = (row: Row): string | number | null | undefined =>
     row[key as keyof Row] as string | number | null | undefined;
   return rows.toSorted((a, b) => {
