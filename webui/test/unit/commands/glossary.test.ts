@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { rank, topicOf } from '../../../src/commands/fuzzy';
 import { findTerms, parseGlossary } from '../../../src/commands/glossary';
 import { questionCommands } from '../../../src/commands/questions';
+import { componentName, layerName, sourceName } from '../../../src/format';
+import { GROUP_NAMES } from '../../../src/panels/table/columns';
+import { MEMORY_NAMES } from '../../../src/strip/strip_chart';
 import { fakeStore } from '../fakes';
 
 const terms = parseGlossary(
@@ -32,6 +35,28 @@ describe('the glossary', () => {
   ])('explains “%s”', (query, term) => {
     const { named, explained } = findTerms(terms, query);
     expect([...named, ...explained][0]?.term).toBe(term);
+  });
+  // Read from the code: a new label without an entry fails.
+  it('explains what the page prints as labels', () => {
+    const figures = readFileSync(new URL('../../../src/strip/figures.ts', import.meta.url), 'utf8');
+    const labels = [
+      ...Object.values(GROUP_NAMES),
+      ...[...figures.matchAll(/name: '([^']+)'/g)].map(([, name = '']) => name),
+      ...Object.values(MEMORY_NAMES),
+      ...['disk', 'kv', 'repacked', 'compute', 'input', 'device', 'buffer'].map(sourceName),
+      componentName('kv-cache'),
+      layerName('none'),
+      'DISK',
+      'BUFFER',
+    ];
+    expect(labels).toContain('bandwidth');
+    const unexplained = labels.filter((label) => {
+      const { named, explained } = findTerms(terms, label);
+      return named.length + explained.length === 0;
+    });
+    expect(unexplained).toEqual([]);
+    expect(findTerms(terms, 'emb+out').named).toHaveLength(1);
+    expect(findTerms(terms, 'bandwidth').named).toHaveLength(1);
   });
   it('has nothing for an empty query', () => {
     expect(findTerms(terms, ' ')).toEqual({ named: [], explained: [] });
