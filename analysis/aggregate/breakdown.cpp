@@ -373,6 +373,33 @@ std::vector<std::int64_t> keys_of(std::span<const BreakdownRow> rows) {
   return {std::from_range, rows | std::views::transform(&BreakdownRow::key)};
 }
 
+double counted_share(const SessionIndex& index, TraceFilter filter, Phase phase) {
+  filter.phase = phase;
+  double steps = 0;
+  StepShares(index, phase, StepShares::Times::No)
+      .visit(window_of(index, filter),
+             [&](const SeriesShare& share) { steps += share.steps() * share.share; });
+  return steps;
+}
+
+namespace {
+
+// Sets the rates of rows whose times are set.
+void set_rates(const SessionIndex& index, const TraceFilter& filter, std::span<BreakdownRow> rows) {
+  const Phase phase = ranked_phase(index, filter);
+  const double steps = counted_share(index, filter, phase);
+  for (BreakdownRow& row : rows) {
+    if (!row.step || row.step->spread.median.v <= 0 || steps <= 0) continue;
+    const TraceSums& sums = phase == Phase::Generate ? row.generate
+                            : phase == Phase::Prompt ? row.prompt
+                                                     : row.all;
+    row.step->bytes_per_second =
+        sums.bytes() / steps * 1e9 / static_cast<double>(row.step->spread.median.v);
+  }
+}
+
+}  // namespace
+
 std::expected<std::optional<StepTimes>, TraceError> add_step_times(
     const SessionIndex& index, Axis by, const TraceFilter& filter, std::span<BreakdownRow> rows,
     const ContinueCheck& keep_going) {
@@ -380,6 +407,7 @@ std::expected<std::optional<StepTimes>, TraceError> add_step_times(
   const auto times = step_times(index, asked, filter, keep_going);
   if (!times) return std::unexpected(times.error());
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].step = times->rows.front()[i];
+  set_rates(index, filter, rows);
   return times->total;
 }
 
@@ -428,6 +456,7 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
       total_step = *added;
     }
     out.total.step = total_step;
+    set_rates(index, query.filter, {&out.total, 1});
   }
   TraceFilter mapped = query.filter;
   if (!mapped.source || *mapped.source == Source::Disk) {
@@ -652,7 +681,15 @@ static const Fields<StepTimes>& fields_of(const StepTimes*) {
               "time per token: the median divided by the tokens of a step, if all timed steps have "
               "equally many tokens (`times.same_tokens`); else the sum over these steps divided by "
               "their tokens",
-              &StepTimes::per_token);
+              &StepTimes::per_token)
+          .add("share",
+               "the median as a part of the median of everything that passes the filter "
+               "(`sums.step_ns`). The shares of all rows need not add up to 1",
+               &StepTimes::share)
+          .add("bytes_per_second",
+               "bytes read and written in the mean step of the phase, divided by the median",
+               [](const StepTimes& of) { return std::round(of.bytes_per_second); },
+               {.unit = "bytes"});
   return fields;
 }
 

@@ -73,8 +73,11 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
 
 std::vector<std::int64_t> keys_of(std::span<const BreakdownRow> rows);
 
+// The number of steps of a phase with accesses that pass the filter; a step of which a part passes
+// it counts as this part.
+double counted_share(const SessionIndex& index, TraceFilter filter, Phase phase);
 // Sets `step` of rows of an axis that is not temporal: of the timed_steps() of the filter. Returns
-// that of everything that passes the filter.
+// that of everything that passes the filter, without a rate.
 std::expected<std::optional<StepTimes>, TraceError> add_step_times(
     const SessionIndex& index, Axis by, const TraceFilter& filter, std::span<BreakdownRow> rows,
     const ContinueCheck& keep_going = never_cancel);

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/aggregate/step_shares.h"
 #include "analysis/common/format_units.h"
 
 namespace tt {
@@ -17,10 +16,7 @@ std::expected<CostsByAxis, TraceError> step_costs(const SessionIndex& index,
                                                   const ContinueCheck& keep_going) {
   const Phase phase = ranked_phase(index, filter);
   filter.phase = phase;
-  double steps = 0;
-  StepShares(index, phase, StepShares::Times::No)
-      .visit(window_of(index, filter),
-             [&](const SeriesShare& share) { steps += share.steps() * share.share; });
+  const double steps = counted_share(index, filter, phase);
   std::vector<Breakdown> sums;
   std::vector<KeysOfAxis> asked;
   for (const Axis by : axes) {
@@ -54,7 +50,8 @@ std::expected<CostsByAxis, TraceError> step_costs(const SessionIndex& index,
       costs.rows.push_back({.name = std::move(row.name),
                             .key = row.key,
                             .sums = in_a_step(row, step),
-                            .token_ns = per_token(step)});
+                            .token_ns = per_token(step),
+                            .share = step ? step->share : 0});
     }
     out.emplace(axes[axis], std::move(costs));
   }

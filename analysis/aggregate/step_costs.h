@@ -21,6 +21,7 @@ struct StepCost {
   // has time; 0: it has none in these.
   TraceSums sums;
   double token_ns = 0;  // StepTimes::per_token; 0: as above
+  double share = 0;     // StepTimes::share; 0: as above
 };
 
 // "-": no step of the phase has a time of the model, such as the first prompt, which was learned.

@@ -167,7 +167,11 @@ std::string to_text(const TimedSteps& steps) {
         std::pair{steps.first, "first"}, std::pair{steps.disturbed, "disturbed"}})
     if (count > 0) others += std::format("{}{} {}", others.empty() ? "" : ", ", count, why);
   if (!others.empty()) text += "; left out: " + others;
-  if (steps.used == 0) return text + ".";
+  if (steps.used == 0)
+    return text + (steps.learned == 0
+                       ? "."
+                       : ". The recording slows down the step in which a graph appears first: to "
+                         "know the time, run another prompt while the model stays loaded.");
   text += std::format(". Verdict: {}", steps.verdict ? to_text(*steps.verdict) : "not recorded");
   if (steps.uses_disturbed && steps.verdict && *steps.verdict != Verdict::Clean)
     text += ": the times are not those of the model alone";
@@ -220,6 +224,15 @@ std::expected<RowStepTimes, TraceError> step_times(const SessionIndex& index,
       out.rows[some[k].axis][some[k].key] = summary_of(timed, std::move(times[k]));
     from += some.size();
   } while (from < rows.size());
+  if (!out.total || out.total->spread.median.v <= 0) return out;
+  const auto whole = static_cast<double>(out.total->spread.median.v);
+  const auto set_share = [&](StepTimes& of) {
+    of.share = static_cast<double>(of.spread.median.v) / whole;
+  };
+  set_share(*out.total);
+  for (auto& rows_of_axis : out.rows)
+    for (auto& row : rows_of_axis)
+      if (row) set_share(*row);
   return out;
 }
 

@@ -53,7 +53,10 @@ std::string to_text(const TimedSteps& steps);
 struct StepTimes {
   std::uint32_t steps = 0;
   Spread spread;
-  Ns per_token{};  // TimedSteps::per_token()
+  Ns per_token{};    // TimedSteps::per_token()
+  double share = 0;  // of the median of everything that passes the filter
+  // Bytes read and written in the mean step of the phase, by the median; 0: not asked for.
+  double bytes_per_second = 0;
   friend bool operator==(const StepTimes&, const StepTimes&) = default;
 };
 

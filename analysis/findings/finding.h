@@ -157,7 +157,7 @@ const char* to_text(EvidenceView);
 struct Evidence {
   FindingTopic topic = FindingTopic::Recording;
   EvidenceView view = EvidenceView::Table;
-  const char* shows = "";    // "totals by op kind, sorted by time"
+  const char* shows = "";    // "totals by op type"
   const char* rows = "";     // an axis
   const char* across = "";   // map: the axis from left to right; "": the token axis
   const char* value = "";    // map: the value; table: the column that rows are sorted by

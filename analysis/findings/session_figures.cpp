@@ -160,18 +160,6 @@ std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
   return breakdown(index, {.by = axis, .filter = {.kind = kind}}, keep_going);
 }
 
-// The last graph that was evaluated; null: none.
-std::expected<std::shared_ptr<const GraphTemplate>, TraceError> last_graph(
-    const SessionIndex& index, const SessionReader& reader) {
-  for (const IndexedStep& step : index.steps() | std::views::reverse)
-    if (step.series != kNone) return reader.graph(index.series()[step.series].graph);
-  return nullptr;
-}
-
-bool is_recurrent_state(const Tensor& tensor) {
-  return tensor.kind == TensorKind::Kv && tensor.role == Role::State;
-}
-
 // What was read and written of KV caches and of recurrent states.
 std::expected<void, TraceError> gather_caches(const SessionIndex& index, const GraphTemplate& graph,
                                               SessionFigures& data,
@@ -190,25 +178,6 @@ std::expected<void, TraceError> gather_caches(const SessionIndex& index, const G
 }
 
 }  // namespace
-
-ModelMemory model_memory(const GraphTemplate& graph, const SessionInfo& info) {
-  ModelMemory memory;
-  std::set<std::string_view> seen;
-  for (const Tensor& tensor : graph.tensors) {
-    if (tensor.view_of != kNoTensor || tensor.source == Source::Device) continue;
-    const bool is_compute = tensor.kind != TensorKind::Weight && tensor.kind != TensorKind::Kv;
-    if (!seen.insert(tensor.name).second) continue;
-    Bytes& place = is_compute                          ? memory.touched_compute
-                   : is_recurrent_state(tensor)        ? memory.recurrent
-                   : tensor.kind == TensorKind::Kv     ? memory.kv
-                   : tensor.source == Source::Repacked ? memory.repacked
-                                                       : memory.file;
-    place += size_of(tensor);
-  }
-  if (const auto bytes = info.fact_number("result.compute_bytes")) memory.compute = Bytes{*bytes};
-  memory.cache_tokens = info.fact_number("context.size");
-  return memory;
-}
 
 std::vector<Bytes> cache_capacities(const ReadSequence& reads) {
   std::vector<Bytes> out;

@@ -12,6 +12,7 @@
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/step_costs.h"
 #include "analysis/common/page.h"
+#include "analysis/findings/model_memory.h"
 #include "analysis/index/session_index.h"
 #include "analysis/speculation/draft_ledger.h"
 #include "analysis/tables/session_conditions.h"
@@ -32,16 +33,6 @@ struct DeviceTime {
   std::string slowest{};  // the op kind with the most time
   double slowest_ns = 0;
 };
-
-// Bytes of the tensors of the last graph, each once, without views.
-struct ModelMemory {
-  Bytes file{}, repacked{}, kv{}, recurrent{};  // `file`: and weights in plain memory
-  Bytes touched_compute{};                      // the part of the compute buffers that ops touched
-  std::optional<Bytes> compute;                 // reserved by llama.cpp; nullopt: not recorded
-  std::optional<std::uint64_t> cache_tokens;    // for which `kv` has room
-  bool is_empty() const { return file.v + repacked.v + kv.v + recurrent.v == 0; }
-};
-ModelMemory model_memory(const GraphTemplate& graph, const SessionInfo& info);
 
 struct SessionFigures {
   SessionInfo info;

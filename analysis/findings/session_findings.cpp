@@ -219,6 +219,10 @@ std::vector<Part> parts_read(const SessionFigures& f) {
   return parts;
 }
 
+bool waits_are_recorded(const SessionFigures& f) {
+  return f.by_tensor.total.all.faults > 0 || !f.info.fact("trace.page_faults").empty();
+}
+
 void find_bytes(const SessionFigures& f, std::vector<Finding>& out) {
   const bool generated = has_generated(f);
   const TraceSums& sums = examined(f.by_op_kind.total, generated);
@@ -241,6 +245,10 @@ void find_bytes(const SessionFigures& f, std::vector<Finding>& out) {
     }
     for (const ModelFile& model : f.info.model_files) file += static_cast<double>(model.size);
     if (file > 0) found.figures.add("weights_of_model_file", Share, weights / file);
+    if (waits_are_recorded(f)) {
+      const BreakdownRow& total = f.by_tensor.total;
+      found.figures.add("disk_waits", Count, generated ? total.generate.faults : total.all.faults);
+    }
     out.push_back(std::move(found));
   }
   const double mapped = f.by_op_kind.disk.bytes();
@@ -418,7 +426,6 @@ std::uint64_t clean_steps(const SessionFigures& f) {
 constexpr double kEquallySlow = 1.05;
 
 void add_layers(const StepCosts& layers, Figures& figures) {
-  const double whole = layers.total.time_ns;
   const StepCost *first = nullptr, *second = nullptr;
   const auto time = [](const StepCost* row) { return row == nullptr ? 0 : row->sums.time_ns; };
   for (const StepCost& row : layers.rows) {
@@ -429,11 +436,11 @@ void add_layers(const StepCosts& layers, Figures& figures) {
       second = &row;
     }
   }
-  if (first == nullptr || whole <= 0) return;
-  figures.add("slowest_layer", first->name).add("slowest_layer_time", Share, time(first) / whole);
+  if (first == nullptr) return;
+  figures.add("slowest_layer", first->name).add("slowest_layer_time", Share, first->share);
   if (second == nullptr) return;
   figures.add("second_layer", second->name)
-      .add("second_layer_time", Share, time(second) / whole)
+      .add("second_layer_time", Share, second->share)
       .add("layers_differ", time(first) >= kEquallySlow * time(second) ? "yes" : "no");
 }
 
@@ -475,8 +482,7 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
   const bool has_times = !is_disturbed(f) || clean_steps(f) > 0;
   if (has_times && slowest != ops.end() && slowest->sums.time_ns > 0) {
     figures.add("slowest_op", slowest->name)
-        .add("slowest_op_time", Share,
-             ratio(slowest->sums.time_ns, f.costs.at(Axis::OpKind).total.time_ns))
+        .add("slowest_op_time", Share, slowest->share)
         .add("slowest_op_rate", Rate, slowest->sums.bytes_per_second());
   }
   if (has_times) add_layers(f.costs.at(Axis::Layer), figures);
@@ -547,8 +553,7 @@ void find_waits(const SessionFigures& f, std::vector<Finding>& out) {
                 .kind = FindingKind::DiskWaits,
                 .role = FindingRole::Main,
                 .basis = all_steps(f)};
-  const bool recorded = total.all.faults > 0 || !f.info.fact("trace.page_faults").empty();
-  if (recorded) {
+  if (waits_are_recorded(f)) {
     found.figures.add("waits", Count, total.all.faults)
         .add("waits_generating", Count, total.generate.faults);
     if (const BreakdownRow* most = most_faults(f.by_tensor))
@@ -575,26 +580,11 @@ void add_cliff(const SessionFigures& f, Figures& figures) {
 }
 
 void find_enough_memory(const SessionFigures& f, std::vector<Finding>& out) {
-  if (f.memory.is_empty()) return;
-  const ModelMemory& memory = f.memory;
-  Finding found{.topic = FindingTopic::Memory,
-                .kind = FindingKind::EnoughMemory,
-                .role = FindingRole::Main,
-                .basis = all_steps(f)};
-  const Bytes compute = memory.compute.value_or(memory.touched_compute);
-  const double all = number(memory.file) + number(memory.repacked) + number(memory.kv) +
-                     number(memory.recurrent) + number(compute);
-  found.figures.add("enough", FigureUnit::Size, all)
-      .add("exact", memory.compute ? "yes" : "no")
-      .add("file", FigureUnit::Size, number(memory.file))
-      .add("repacked", FigureUnit::Size, number(memory.repacked))
-      .add("kv_cache", FigureUnit::Size, number(memory.kv))
-      .add("recurrent_state", FigureUnit::Size, number(memory.recurrent))
-      .add("compute", FigureUnit::Size, number(compute))
-      .add("cache_tokens", Count, memory.cache_tokens);
-  if (f.only_interrupted) found.figures.add("interrupted", "yes");
-  if (!f.lru.empty()) add_cliff(f, found.figures);
-  out.push_back(std::move(found));
+  auto found = enough_memory(f.memory, f.only_interrupted);
+  if (!found) return;
+  found->basis = all_steps(f);
+  if (!f.lru.empty()) add_cliff(f, found->figures);
+  out.push_back(*std::move(found));
 }
 
 void find_memory(const SessionFigures& f, std::vector<Finding>& out) {
@@ -742,7 +732,7 @@ void advise_attention(const SessionFigures& f, AdviceList& out) {
   if (attention == components.end() || row_of(f.by_op_kind, "SOFT_MAX") == nullptr ||
       row_of(f.by_op_kind, "FLASH_ATTN_EXT") != nullptr)
     return;
-  const double share = ratio(attention->sums.time_ns, f.costs.at(Axis::Component).total.time_ns);
+  const double share = attention->share;
   if (share < kMuchAttention) return;
   advise(out, AdviceKind::FlashAttention, share).add("attention", Share, share);
 }
@@ -811,6 +801,23 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
   found.use = found.low >= threshold   ? BandwidthUse::Near
               : found.high < threshold ? BandwidthUse::Below
                                        : BandwidthUse::Unclear;
+  return found;
+}
+
+std::optional<Finding> enough_memory(const ModelMemory& memory, bool only_interrupted) {
+  if (memory.is_empty()) return std::nullopt;
+  Finding found{
+      .topic = FindingTopic::Memory, .kind = FindingKind::EnoughMemory, .role = FindingRole::Main};
+  found.figures.add("enough", FigureUnit::Size, number(memory.enough()))
+      .add("exact", memory.compute ? "yes" : "no")
+      .add("file", FigureUnit::Size, number(memory.file))
+      .add("repacked", FigureUnit::Size, number(memory.repacked))
+      .add("kv_cache", FigureUnit::Size, number(memory.kv))
+      .add("recurrent_state", FigureUnit::Size, number(memory.recurrent))
+      .add("compute", FigureUnit::Size, number(memory.compute_buffers()))
+      .add("cache_tokens", Count, memory.cache_tokens);
+  if (!memory.flash_attention.empty()) found.figures.add("flash_attention", memory.flash_attention);
+  if (only_interrupted) found.figures.add("interrupted", "yes");
   return found;
 }
 

@@ -14,6 +14,9 @@ namespace tt {
 // In the order of a report. A topic about which nothing is known has none.
 std::vector<Finding> session_findings(const SessionFigures& figures);
 
+// How much RAM is enough; nullopt: not known. `only_interrupted`: no step ran to its end.
+std::optional<Finding> enough_memory(const ModelMemory& memory, bool only_interrupted);
+
 // The first failed check of a validation.
 struct FailedCheck {
   std::string check, evidence;

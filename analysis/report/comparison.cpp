@@ -391,6 +391,12 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
   if (!right_conditions) return std::unexpected(right_conditions.error());
   comparison.causes = causes_of({.info = left.index.info(), .conditions = *left_conditions},
                                 {.info = right.index.info(), .conditions = *right_conditions});
+  auto left_memory = model_memory(left.index, left.reader);
+  if (!left_memory) return std::unexpected(left_memory.error());
+  comparison.left_memory = *std::move(left_memory);
+  auto right_memory = model_memory(right.index, right.reader);
+  if (!right_memory) return std::unexpected(right_memory.error());
+  comparison.right_memory = *std::move(right_memory);
   for (auto& [phase, times] : counted_times(left.index))
     comparison.step_times[phase].left = std::move(times);
   for (auto& [phase, times] : counted_times(right.index))

@@ -19,6 +19,7 @@
 #include "analysis/fields/declare.h"
 #include "analysis/findings/compared_fact.h"
 #include "analysis/findings/comparison_causes.h"
+#include "analysis/findings/model_memory.h"
 #include "analysis/index/session_index.h"
 #include "analysis/speed/speed_verdict.h"
 #include "analysis/values/chosen_change.h"
@@ -103,10 +104,11 @@ struct Comparison {
   // ranked_phase() of the left session.
   Phase phase = Phase::Generate;
   ComparedSums total;
-  std::vector<ComparedRow> rows;        // of the axis of the query; none: no axis
-  std::optional<TokenChange> change;    // none: no phase with tokens is in both sessions
-  std::vector<DifferenceCause> causes;  // of differences
-  std::vector<ComparedFact> facts;      // sorted by name; without result.* and trace.*
+  std::vector<ComparedRow> rows;          // of the axis of the query; none: no axis
+  std::optional<TokenChange> change;      // none: no phase with tokens is in both sessions
+  ModelMemory left_memory, right_memory;  // empty: not known
+  std::vector<DifferenceCause> causes;    // of differences
+  std::vector<ComparedFact> facts;        // sorted by name; without result.* and trace.*
   std::map<Phase, ComparedTimes> step_times;
   TokenAlignment tokens;
   std::optional<ChosenChange> chosen;       // none: not captured in both

@@ -20,11 +20,12 @@ constexpr std::size_t kPoints = 400;  // maximum points of a line
 
 // The phases beside each other.
 ReportSection phases_section(const ReportData& f) {
-  ReportSection section{.title = "Prompt and generation",
-                        .text = {"Times and bytes are per token."},
-                        .charts = {},
-                        .columns = {{.name = "phase"}},
-                        .rows = {}};
+  ReportSection section{
+      .title = "Prompt and generation",
+      .text = {"Times and bytes are per token: means over all steps of the phase."},
+      .charts = {},
+      .columns = {{.name = "phase"}},
+      .rows = {}};
   for (const char* column :
        {"tokens", "steps", "time", "read", "written", "time in ops", "page faults in all"})
     section.columns.push_back({.name = column, .right = true});
@@ -186,11 +187,15 @@ ReportSection latency_section(const ReportData& f) {
   std::vector<double> sorted = f.token_ms;
   std::ranges::sort(sorted);
   const auto at = [&](double share) { return *quantile(std::span<const double>(sorted), share); };
-  section.text.push_back(std::format(
-      "Of {} generated {}: median {:.3g} ms, 5 % within {:.3g} ms, 95 % within {:.3g} ms, slowest "
-      "{:.3g} ms.",
-      sorted.size(), sorted.size() == 1 ? "token" : "tokens", at(0.5), at(0.05), at(0.95),
-      sorted.back()));
+  const auto time = [](double ms) { return format_duration(ms * 1e6); };
+  section.text.push_back(std::format("Of {}: median {}, 5 % within {}, 95 % within {}, slowest {}.",
+                                     counted(sorted.size(), "generated token"), time(at(0.5)),
+                                     time(at(0.05)), time(at(0.95)), time(sorted.back())));
+  if (const auto of = f.conditions.phases.find(Phase::Generate);
+      of != f.conditions.phases.end() && of->second.disturbed > of->second.left_out)
+    section.text.emplace_back(
+        "The steps that the machine disturbed are among them; the tables below leave them out, if "
+        "others are left.");
   if (const auto of = f.conditions.phases.find(Phase::Generate);
       of != f.conditions.phases.end() && of->second.learned > 0)
     section.text.push_back(std::format(

@@ -66,6 +66,8 @@ Json to_json(const ModelEntry& model) {
            {"warning", text_or_null(model.warning)}};
   if (!model.facts) return out;
   const ModelFacts& facts = *model.facts;
+  Json settings = Json::object();
+  for (const auto& [name, value] : facts.settings) settings[name] = value;
   out.update(Json{{"description", facts.description},
                   {"architecture", facts.architecture},
                   {"n_layers", facts.n_layers},
@@ -84,7 +86,8 @@ Json to_json(const ModelEntry& model) {
                   {"embedding_only", facts.embedding_only},
                   {"recurrent", facts.recurrent},
                   {"hybrid", facts.hybrid},
-                  {"threads", facts.threads}});
+                  {"threads", facts.threads},
+                  {"settings", std::move(settings)}});
   return out;
 }
 

@@ -92,7 +92,17 @@ std::optional<std::string> short_value(const std::string& name,
 }  // namespace
 
 const char* cause_title(DifferenceKind kind) { return kWords[std::to_underlying(kind)].title; }
-const char* cause_reason(DifferenceKind kind) { return kWords[std::to_underlying(kind)].reason; }
+
+const char* cause_reason(const DifferenceCause& cause) {
+  if (cause.kind != DifferenceKind::Settings) return kWords[std::to_underlying(cause.kind)].reason;
+  const auto attention =
+      std::ranges::find(cause.facts, "context.flash_attention", &ComparedFact::name);
+  if (attention == cause.facts.end() || (attention->left != "off" && attention->right != "off"))
+    return "";
+  return "With flash attention one op computes the attention of a layer (FLASH_ATTN_EXT); without "
+         "it several do, which write the scores of all pairs of tokens: other ops, and larger "
+         "compute buffers.";
+}
 
 std::string fact_label(const std::string& name) {
   const auto known =
@@ -123,7 +133,7 @@ std::string cause_line(const DifferenceCause& cause) {
                     : *left == *right ? std::format("{} {} in both", label, *left)
                                       : std::format("{} {} and {}", label, *left, *right));
   }
-  const std::string_view reason = cause_reason(cause.kind);
+  const std::string_view reason = cause_reason(cause);
   return std::format("{}: {}.{}{}", cause_title(cause.kind), join(parts), reason.empty() ? "" : " ",
                      reason);
 }

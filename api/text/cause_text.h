@@ -10,8 +10,8 @@ namespace tt {
 
 // "Other settings".
 const char* cause_title(DifferenceKind kind);
-// Why it makes a difference, a sentence; "": the title says it.
-const char* cause_reason(DifferenceKind kind);
+// Why it makes a difference, a sentence; "": the title and the facts say it.
+const char* cause_reason(const DifferenceCause& cause);
 // "context size" of "context.size"; of a name that is not known, its last part without underscores.
 std::string fact_label(const std::string& name);
 // All in one line: "Other settings: context size 512 and 1024, threads 2 and 4." Of long values

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <format>
+#include <vector>
 
 #include "analysis/common/format_units.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
@@ -26,6 +28,28 @@ std::string bytes_text(const TokenChange& change) {
   return left == right
              ? std::format(" A {} reads {} in both.", token, left)
              : std::format(" A {} reads {} in the first and {} in the second.", token, left, right);
+}
+
+// " 815 MiB of RAM are enough for the first session and 1.00 GiB for the second: compute buffers
+// 90.5 MiB and 289 MiB." Empty: not known of both.
+std::string memory_text(const ModelMemory& left, const ModelMemory& right) {
+  if (left.is_empty() || right.is_empty()) return "";
+  const auto size = [](Bytes bytes) { return format_bytes(static_cast<double>(bytes.v)); };
+  const char* least = left.compute && right.compute ? "" : "at least ";
+  if (left.enough() == right.enough())
+    return std::format(" Both need {}{} of RAM.", least, size(left.enough()));
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, Bytes of_left, Bytes of_right) {
+    if (of_left != of_right)
+      parts.push_back(std::format("{} {} and {}", name, size(of_left), size(of_right)));
+  };
+  add("weights in the file", left.file, right.file);
+  add("repacked weights", left.repacked, right.repacked);
+  add("KV cache", left.kv, right.kv);
+  add("recurrent state", left.recurrent, right.recurrent);
+  add("compute buffers", left.compute_buffers(), right.compute_buffers());
+  return std::format(" The first session needs {}{} of RAM and the second {}: {}.", least,
+                     size(left.enough()), size(right.enough()), join(parts));
 }
 
 std::string time_text(const TokenChange& change) {
@@ -80,8 +104,10 @@ std::string chosen_text(const Comparison& comparison) {
 }
 
 std::string what_changed(const Comparison& comparison) {
-  if (!comparison.change) return "The sessions have no phase with tokens in common.";
-  return std::format("{}.{}", time_text(*comparison.change), bytes_text(*comparison.change));
+  const std::string memory = memory_text(comparison.left_memory, comparison.right_memory);
+  if (!comparison.change) return "The sessions have no phase with tokens in common." + memory;
+  return std::format("{}.{}{}", time_text(*comparison.change), bytes_text(*comparison.change),
+                     memory);
 }
 
 }  // namespace tt

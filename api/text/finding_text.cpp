@@ -156,6 +156,20 @@ std::string repeated_prompt_text(const Figures& f) {
       why);
 }
 
+// Whether the bytes came from RAM. "": not recorded.
+std::string memory_or_disk(const Figures& f) {
+  if (!f.number("disk_waits")) return "";
+  const std::uint64_t waits = count(f, "disk_waits");
+  if (waits == 0)
+    return has(f, "weights_disk")
+               ? " All of it came from RAM, also the mapped file: no op waited for the disk."
+               : " All of it came from RAM: no op waited for the disk.";
+  return std::format(
+      " It came from RAM, except pages of the mapped file that were not there: ops waited {} for "
+      "the disk to read them.",
+      waits == 1 ? "once" : std::format("{} times", waits));
+}
+
 // The parts are in the order of their size.
 std::string bytes_text(const Finding& finding) {
   const Figures& f = finding.figures;
@@ -169,11 +183,13 @@ std::string bytes_text(const Finding& finding) {
     return std::format("No step ran to its end. The ops that ran read {}: {}.",
                        bytes(f, "bytes_read"), listed(parts));
   return std::format(
-      "{} reads {}: {}.{}", finding.basis.phase == Phase::Generate ? "A generated token" : "A step",
+      "{} reads {}: {}.{}{}",
+      finding.basis.phase == Phase::Generate ? "A generated token" : "A step",
       bytes(f, "bytes_read"), listed(parts),
       f.number("weights_of_model_file")
           ? std::format(" The weights are {} of the model file.", share(f, "weights_of_model_file"))
-          : "");
+          : "",
+      memory_or_disk(f));
 }
 
 // --- speed ------------------------------------------------------------------------
@@ -433,7 +449,11 @@ std::string enough_text(const Figures& f) {
   if (has(f, "recurrent_state"))
     parts.push_back(bytes(f, "recurrent_state") + " of recurrent state");
   const bool exact = is_yes(f, "exact"), interrupted = is_yes(f, "interrupted");
-  parts.push_back(exact ? bytes(f, "compute") + " of compute buffers"
+  const std::string attention =
+      f.word("flash_attention").empty()
+          ? ""
+          : std::format(" (flash attention {})", f.word("flash_attention"));
+  parts.push_back(exact ? bytes(f, "compute") + " of compute buffers" + attention
                         : std::format("at least {} of compute buffers, whose size was not recorded",
                                       bytes(f, "compute")));
   std::string text = std::format(
@@ -728,7 +748,8 @@ std::string finding_text(const Finding& finding) {
       return drafts_text(f);
     case FindingKind::EvaluationTime:
       return std::format(
-          "Evaluation took {} per generated token{}.", duration(f, "per_token"),
+          "Evaluation took {} per generated token, in the mean of all {}{}.",
+          duration(f, "per_token"), counted(finding.basis.steps, "step"),
           f.number("sampling")
               ? std::format("; sampling took {} of the time of generation", share(f, "sampling"))
               : "");

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "analysis/findings/session_findings.h"
 #include "analysis/tables/session_conditions.h"
 #include "api/json/json.h"
 #include "cli/commands/memory_output.h"
@@ -333,6 +334,10 @@ int run(const MemoryCommand& options) {
   if (outlook.demand.weights.empty() && outlook.demand.layers.empty())
     return progress.failed("the session has no accesses of generated tokens");
 
+  const auto memory = progress.query_valid_prefix(
+      *reader, [&](const SessionReader& readable) { return model_memory(readable, *info); });
+  if (!memory) return progress.failed(memory.error());
+  outlook.enough = enough_memory(*memory, false);
   choose_budget(options, *info, outlook);
   measure_reads(*info, outlook, progress);
   for (const MemoryWay& way : kWays)

@@ -10,6 +10,7 @@
 #include "analysis/common/format_units.h"
 #include "analysis/findings/memory_ways.h"
 #include "api/text/escape_control_chars.h"
+#include "api/text/finding_text.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 
@@ -166,6 +167,7 @@ void print_outlook(const Outlook& outlook) {
                            bytes_text(static_cast<double>(demand.expert_bytes_per_token)));
   line("model", outlook.model);
   line("weights", weights);
+  if (outlook.enough) line("enough", finding_text(*outlook.enough));
   line("budget", budget_text(outlook));
   line("disk", outlook.disk
                    ? std::format("{}/s ({} to {}), measured on the model file",
@@ -267,6 +269,8 @@ Json json_of(const Outlook& outlook) {
           {"limit", outlook.limit.limit},
           {"limit_source", outlook.limit.source},
           {"kv_and_buffer_bytes", outlook.beside},
+          {"enough_bytes",
+           outlook.enough ? Json(outlook.enough->figures.number_or("enough", 0)) : Json()},
           {"machine", outlook.machine},
           {"disk_bytes_per_second", outlook.disk ? Json(outlook.disk->mean) : Json()},
           {"page_bytes_per_second", known(speeds.pages)},

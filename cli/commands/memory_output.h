@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/findings/finding.h"
 #include "api/json/json.h"
 #include "cli/commands/memory_trial.h"
 #include "tracer/memory/limits/memory_limit.h"
@@ -46,6 +47,7 @@ struct Outlook {
   std::optional<std::uint64_t> given;  // by --budget
   std::uint64_t budget = 0;            // what the plans have
   std::uint64_t beside = 0;            // KV cache and buffers of the session
+  std::optional<Finding> enough;       // how much RAM is enough for the session
   std::string machine;  // what disturbed the recording, but for the disk; empty: nothing
   std::optional<ReadSpeed> disk;
   ReadSpeeds speeds;

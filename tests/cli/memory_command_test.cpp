@@ -120,6 +120,11 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   for (const char* word : {"weights", "limit", "disk", "recorded", "waits", "least", "plain",
                            "pin+prefetch", "when it was recorded"})
     EXPECT_TRUE(text.out.contains(word)) << text.out;
+  // The same sentence as in the report and in the summary of the page.
+  const Result report = run_tt(folder, "report s.ttrace --format md");
+  const std::string enough = text.out.substr(text.out.find("enough     ") + 11);
+  EXPECT_TRUE(report.out.contains(enough.substr(0, enough.find(", besides")))) << text.out;
+  EXPECT_TRUE(enough.contains(" of RAM are enough, so that ")) << text.out;
   const json facts = json::parse(run_tt(folder, "show s.ttrace --json").out)["facts"];
   std::uint64_t beside = 0;
   for (const char* name : {"result.kv_bytes", "result.compute_bytes", "result.logits_bytes"})

@@ -268,6 +268,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
   impl->facts.mlock_error = not_locked;
   impl->facts.warnings = load_warnings(options, context, impl->facts, impl->index);
   impl->facts.context_warning = context_warning(context, impl->facts.context);
+  impl->facts.settings = impl->settings();
   impl->read_vocabulary();
   impl->make_memory_manager(std::move(pattern));
   if (template_check.valid()) impl->template_error = template_check.get();

@@ -50,6 +50,7 @@ struct Engine::Impl {
 
   std::expected<void, EngineError> make_context();
   void read_facts();
+  std::vector<std::pair<std::string, std::string>> settings() const;  // ModelFacts::settings
   void read_vocabulary();
   void read_chat_template();
   void make_memory_manager(std::optional<StoredPattern> given);

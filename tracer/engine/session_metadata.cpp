@@ -113,25 +113,7 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   std::ranges::sort(silent);
   silent.erase(std::ranges::unique(silent).begin(), silent.end());
   if (!silent.empty()) add("request.silent", format_ranges(silent));
-  add("context.size", std::to_string(facts.context));
-  const ContextOptions& context = impl_->context_options;
-  add("context.batch", std::to_string(context.batch));
-  add("context.ubatch", std::to_string(facts.ubatch));
-  add("context.threads", std::to_string(facts.threads));
-  constexpr std::array kFlashWords = {"auto", "on", "off"};
-  add("context.flash_attention", kFlashWords[std::to_underlying(context.flash_attention)]);
-  add("context.cache_type_k", context.cache_type_k);
-  add("context.cache_type_v", context.cache_type_v);
-  if (llama_model_n_swa(impl_->model.get()) > 0)
-    add("context.swa_full", context.swa_full ? "on" : "off");
-  add("context.repack", impl_->model_options.repack      ? "on"
-                        : impl_->repacking_error.empty() ? "off"
-                                                         : "off: " + impl_->repacking_error);
-  add("context.mmap", impl_->model_options.mmap ? "on" : "off");
-  add("context.mlock", !facts.mlock_error.empty()   ? "off: " + facts.mlock_error
-                       : impl_->model_options.mlock ? "on"
-                                                    : "off");
-  add("context.gpu_layers", std::to_string(impl_->model_options.gpu_layers));
+  for (const auto& fact : facts.settings) info.facts.push_back(fact);
   const MemoryOptions& memory = impl_->memory->state().options;
   add("context.memory_budget", memory.budget == MemoryOptions::kOff ? "off"
                                : memory.budget == MemoryOptions::kAuto
@@ -145,6 +127,32 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   add("host.memory_available_bytes",
       std::to_string(limit.limit - std::min(limit.limit, limit.fixed)));
   return info;
+}
+
+std::vector<std::pair<std::string, std::string>> Engine::Impl::settings() const {
+  std::vector<std::pair<std::string, std::string>> settings;
+  const auto add = [&](std::string name, std::string value) {
+    settings.emplace_back(std::move(name), std::move(value));
+  };
+  add("context.size", std::to_string(facts.context));
+  add("context.batch", std::to_string(context_options.batch));
+  add("context.ubatch", std::to_string(facts.ubatch));
+  add("context.threads", std::to_string(facts.threads));
+  constexpr std::array kFlashWords = {"auto", "on", "off"};
+  add("context.flash_attention", kFlashWords[std::to_underlying(context_options.flash_attention)]);
+  add("context.cache_type_k", context_options.cache_type_k);
+  add("context.cache_type_v", context_options.cache_type_v);
+  if (llama_model_n_swa(model.get()) > 0)
+    add("context.swa_full", context_options.swa_full ? "on" : "off");
+  add("context.repack", model_options.repack      ? "on"
+                        : repacking_error.empty() ? "off"
+                                                  : "off: " + repacking_error);
+  add("context.mmap", model_options.mmap ? "on" : "off");
+  add("context.mlock", !facts.mlock_error.empty() ? "off: " + facts.mlock_error
+                       : model_options.mlock      ? "on"
+                                                  : "off");
+  add("context.gpu_layers", std::to_string(model_options.gpu_layers));
+  return settings;
 }
 
 void Engine::complete(SessionInfo& info, const GenerationResult& result) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tt {
@@ -22,6 +23,8 @@ struct ModelFacts {
   bool has_encoder = false;        // encoder-decoder (T5)
   bool embedding_only = false;     // no generation (BERT)
   bool recurrent = false, hybrid = false;
+  // Context and load as in a session's metadata: "context.size", "context.flash_attention"...
+  std::vector<std::pair<std::string, std::string>> settings;
   std::string mlock_error;  // why mlock failed although it was requested; empty: no failure
   // What the load did not do as requested: one sentence or more each, for the user.
   std::vector<std::string> warnings;

@@ -58,6 +58,15 @@ export const layerName = (name: string): string =>
 // models have both. "KV cache or state memory" is where their bytes are.
 export const sourceName = (source: string): string =>
   source === 'disk' ? 'file (mapped)' : source === 'kv' ? 'KV cache or state memory' : source;
+// What a memory source is; '': the name says it.
+export const sourceText = (source: string): string => SOURCE_TEXTS[source] ?? '';
+const SOURCE_TEXTS: Readonly<Record<string, string>> = {
+  disk: 'pages of the model file: in RAM while there is room, else read from the disk when an op needs them (a disk wait)',
+  repacked: 'copies of weights in RAM, made at load',
+  kv: 'keys and values, or the state, of earlier tokens, in RAM',
+  compute: 'intermediate results, in RAM',
+  buffer: 'other memory, in RAM',
+};
 // `role`: of the tensor; absent: not known.
 export function kindName(kind: string, role?: string): string {
   if (kind !== 'kv') return kind;

@@ -107,7 +107,7 @@ Json to_json(const std::vector<DifferenceCause>& causes) {
   for (const DifferenceCause& cause : causes) {
     rows.push_back({{"kind", to_text(cause.kind)},
                     {"title", cause_title(cause.kind)},
-                    {"reason", cause_reason(cause.kind)},
+                    {"reason", cause_reason(cause)},
                     {"text", cause_line(cause)},
                     {"facts", facts_json(cause.facts)}});
   }

@@ -71,6 +71,10 @@ TEST(StepTimes, AreTheQuantilesOfTheTimesInSingleSteps) {
           EXPECT_EQ(row.step->spread.median.v, naive_quantile(times->second, 0.5));
           EXPECT_EQ(row.step->spread.p5.v, naive_quantile(times->second, 0.05));
           EXPECT_EQ(row.step->spread.p95.v, naive_quantile(times->second, 0.95));
+          // What the summary says of a row is what the row has.
+          EXPECT_DOUBLE_EQ(row.step->share,
+                           static_cast<double>(row.step->spread.median.v) /
+                               static_cast<double>(found->total.step->spread.median.v));
         }
       }
     }

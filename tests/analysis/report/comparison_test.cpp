@@ -126,8 +126,11 @@ TEST(Comparison, LearnedStepsHaveNoTimes) {
   EXPECT_FALSE(comparison.step_times.at(Phase::Prompt).left->spread.has_value());
   EXPECT_EQ(comparison.step_times.at(Phase::Prompt).left->steps.learned, 1U);
   EXPECT_EQ(comparison.step_times.at(Phase::Prompt).right->spread->median, Ns{30'000});
-  EXPECT_EQ(to_text(comparison.step_times.at(Phase::Prompt).left->steps),
-            "Times: no prompt step has a time of the model; left out: 1 learned.");
+  EXPECT_EQ(
+      to_text(comparison.step_times.at(Phase::Prompt).left->steps),
+      "Times: no prompt step has a time of the model; left out: 1 learned. The recording slows "
+      "down the step in which a graph appears first: to know the time, run another prompt "
+      "while the model stays loaded.");
 }
 
 // The right session is longer, has a slower prompt, and one of its steps waited: none of this makes

@@ -37,6 +37,7 @@ StepCosts costs(const Breakdown& of) {
   StepCosts out{.steps = 1, .timed = {.used = 1, .verdict = {}}, .total = of.total.all, .rows = {}};
   for (const BreakdownRow& row : of.rows)
     out.rows.push_back({.name = row.name, .key = row.key, .sums = row.all});
+  for (StepCost& row : out.rows) row.share = row.sums.time_ns / out.total.time_ns;
   return out;
 }
 
@@ -269,7 +270,8 @@ TEST(Report, GivesAdviceOnlyWithAReason) {
       {"attention without flash attention",
        [](ReportData& f) {
          f.by_op_kind.rows = {row("SOFT_MAX", 1e6, 1e5)};
-         f.costs[Axis::Component].rows = {{.name = "attention", .sums = {.time_ns = 5e5}}};
+         f.costs[Axis::Component].rows = {
+             {.name = "attention", .sums = {.time_ns = 5e5}, .share = 0.5}};
        },
        {"Try flash"}},
       {"CPU and another device compute",
@@ -376,6 +378,10 @@ TEST(Report, SaysAtLeastWhereTheComputeBuffersAreNotKnown) {
                        "only once: 10.0 MiB for the weights in the file, 4.00 MiB of KV cache "
                        "(reserved for 512 tokens) and 14.0 MiB of compute buffers, "
                        "besides what the program itself needs."));
+  // On it depends the size of the compute buffers.
+  f.memory.flash_attention = "off";
+  EXPECT_TRUE(text_of(f, FindingKind::EnoughMemory)
+                  .contains("and 14.0 MiB of compute buffers (flash attention off), besides"));
   // Recovered, imported and old sessions.
   f.memory.compute.reset();
   const std::string text = text_of(f, FindingKind::EnoughMemory);
@@ -447,6 +453,25 @@ TEST(Report, SaysWhatPartOfTheBytesIsReadFromTheFile) {
   f.read_order = {};
   EXPECT_EQ(text_of(f, FindingKind::ReadInOrder),
             "No weights are read from the mapped model file: they are copies in memory.");
+}
+
+// A mapped byte is in RAM or on the disk: the sentence on the bytes says where they came from.
+TEST(Report, SaysWhetherTheBytesOfATokenCameFromTheDisk) {
+  ReportData f = default_figures();
+  f.by_op_kind.total.generate.bytes_read = 100;
+  f.by_source.rows = {row("disk", 25, 60), row("repacked", 75, 40)};
+  const auto text = [&] { return text_of(f, FindingKind::TokenBytes); };
+  EXPECT_FALSE(text().contains("RAM")) << text();  // not recorded
+  f.info.facts.emplace_back("trace.page_faults", "perf");
+  EXPECT_TRUE(text().ends_with(
+      " All of it came from RAM, also the mapped file: no op waited for the disk."))
+      << text();
+  f.by_tensor.total.all.faults = 9;
+  f.by_tensor.total.generate.faults = 3;
+  EXPECT_TRUE(
+      text().ends_with(" It came from RAM, except pages of the mapped file that were not "
+                       "there: ops waited 3 times for the disk to read them."))
+      << text();
 }
 
 TEST(Report, SaysThatItDoesNotKnowWhatLimitsTheSpeed) {
@@ -782,6 +807,17 @@ TEST(Report, TheSlowestOpAndLayerAreThoseOfAUsualGeneratedStep) {
   EXPECT_DOUBLE_EQ(f.number("slowest_layer_time").value(), 140.0 / 250);
   EXPECT_EQ(f.word("second_layer"), "0");
   EXPECT_DOUBLE_EQ(f.number("second_layer_time").value(), 50.0 / 250);
+  // The table that the sentence leads to has the same share and rate, whether it shows one phase or
+  // all.
+  for (const auto phase : {std::optional(Phase::Generate), std::optional<Phase>()}) {
+    const auto table = breakdown(
+        *index, {.by = Axis::OpKind, .filter = {.phase = phase}, .order = {}, .step_times = true});
+    ASSERT_TRUE(table.has_value());
+    const auto row = std::ranges::find(table->rows, "MUL_MAT", &BreakdownRow::name);
+    ASSERT_NE(row, table->rows.end());
+    EXPECT_DOUBLE_EQ(row->step->share, f.number("slowest_op_time").value());
+    EXPECT_DOUBLE_EQ(row->step->bytes_per_second, f.number("slowest_op_rate").value());
+  }
 }
 
 }  // namespace

@@ -11,6 +11,32 @@
 namespace tt::test {
 namespace {
 
+// The RAM that is enough, and what makes the difference.
+TEST(ComparisonJson, SaysHowMuchMemoryBothNeed) {
+  const SmallSession session(prompt_steps({{30, Timing::Fast}}));
+  const auto reader = SessionReader::open(session.path).value();
+  const auto index = SessionIndex::build(reader).value();
+  const ComparedSession side{.index = index, .reader = reader};
+  Comparison comparison = compare(side, side).value();
+  EXPECT_FALSE(comparison.left_memory.is_empty());
+  const auto text = [&] {
+    return to_json(comparison, index.info(), index.info())["change"]["text"].get<std::string>();
+  };
+  comparison.left_memory = comparison.right_memory = {.file = Bytes{10 << 20},
+                                                      .repacked = {},
+                                                      .kv = Bytes{4 << 20},
+                                                      .recurrent = {},
+                                                      .touched_compute = {},
+                                                      .compute = Bytes{2 << 20},
+                                                      .cache_tokens = 512};
+  EXPECT_TRUE(text().ends_with(" Both need 16.0 MiB of RAM.")) << text();
+  comparison.right_memory.compute = Bytes{6 << 20};
+  EXPECT_TRUE(
+      text().ends_with(" The first session needs 16.0 MiB of RAM and the second 20.0 MiB: "
+                       "compute buffers 2.00 MiB and 6.00 MiB."))
+      << text();
+}
+
 // What was only measured while graphs were learned has no time, no difference and no ratio.
 TEST(ComparisonJson, HasNoDifferenceOfWhatWasNotMeasured) {
   const SmallSession a(prompt_steps({{30, Timing::Learned}})),
@@ -34,8 +60,11 @@ TEST(ComparisonJson, HasNoDifferenceOfWhatWasNotMeasured) {
   ASSERT_FALSE(json["rows"].empty());
   for (const Json& row : json["rows"]) expect_none(row);
   EXPECT_TRUE(json["step_ns"]["prompt"]["left"].is_null());
-  EXPECT_EQ(json["step_ns"]["prompt"]["left_text"],
-            "Times: no prompt step has a time of the model; left out: 1 learned.");
+  EXPECT_EQ(
+      json["step_ns"]["prompt"]["left_text"],
+      "Times: no prompt step has a time of the model; left out: 1 learned. The recording slows "
+      "down the step in which a graph appears first: to know the time, run another prompt "
+      "while the model stays loaded.");
   EXPECT_EQ(json["step_ns"]["prompt"]["right"]["steps"], 1);
 }
 

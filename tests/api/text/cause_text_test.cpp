@@ -69,6 +69,23 @@ TEST(ComparisonCauses, NamesEachDifference) {
           "Other machine: processor x and y.", "Other version of llama.cpp: llama 1 and 2."}));
 }
 
+// Its other graphs are not those of another prompt.
+TEST(ComparisonCauses, SaysWhatFlashAttentionChanges) {
+  const SessionConditions clean;
+  const auto line = [&](const char* left, const char* right) {
+    const SessionInfo a = described({{"context.flash_attention", left}}),
+                      b = described({{"context.flash_attention", right}});
+    const auto causes =
+        causes_of({.info = a, .conditions = clean}, {.info = b, .conditions = clean});
+    return causes.size() == 1 ? cause_line(causes[0]) : "";
+  };
+  EXPECT_TRUE(line("auto", "off")
+                  .starts_with("Other settings: flash attention auto and off. With flash attention "
+                               "one op computes the attention of a layer"));
+  // Auto is on wherever it can be.
+  EXPECT_EQ(line("auto", "on"), "Other settings: flash attention auto and on.");
+}
+
 // Where a run stopped changes nothing; what it was changed to compute does.
 TEST(ComparisonCauses, NamesTheChangesAtBreakpoints) {
   const SessionConditions clean;

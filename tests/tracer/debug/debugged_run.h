@@ -51,7 +51,8 @@ class DebuggedModel {
     }
     id_ = status->id;
     auto debugger = queue_->debugger(id_);
-    EXPECT_TRUE(wait_until([&] { return debugger->stop().has_value(); }));
+    // With a short DebugOptions::hold_ms, the run can end before this thread sees a stop.
+    EXPECT_TRUE(wait_until([&] { return debugger->stop().has_value() || ended(); }));
     return debugger;
   }
   // Goes on; returns the next stop, or nullopt when the run has ended.

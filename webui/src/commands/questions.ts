@@ -90,7 +90,7 @@ const QUESTIONS = [
   question('layer', 'Which layer is slowest?', 'slowest layer hottest layer time per layer', {
     panel: 'table',
     topic: 'speed',
-    shows: 'totals by layer, sorted by time',
+    shows: 'totals by layer',
     options: 'all,by:layer',
     sort: '-time',
     generated: true,
@@ -99,7 +99,7 @@ const QUESTIONS = [
   question('op', 'Which op takes the most time?', 'hottest op slowest op time per op', {
     panel: 'table',
     topic: 'speed',
-    shows: 'totals by op type, sorted by time',
+    shows: 'totals by op type',
     options: 'all,by:op_kind',
     sort: '-time',
     generated: true,

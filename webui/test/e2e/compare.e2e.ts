@@ -43,11 +43,11 @@ async function expectComparison(other: string): Promise<void> {
   const times = rest.step_ns.generate;
   const shown = comparison().getByRole('table', { name: 'Times of a step' });
   const median = shown.getByRole('row', { name: /^generate, median/ });
-  const shownNs = (side: { readonly median: number } | null | undefined) => side ? formatNs(side.median) : '–'; // prettier-ignore
+  const shownNs = (side: { readonly median: number } | null | undefined) => side ? formatNs(side.median) : 'not measured'; // prettier-ignore
   const cells = await median.locator('td').allInnerTexts();
   expect(cells.slice(0, 2)).toEqual([shownNs(times?.left), shownNs(times?.right)]);
   // No difference of what cannot be compared; and how many steps each time is of.
-  if (rest.change.token?.phase === 'generate' && rest.change.token.low === null) expect(cells[2]).toBe('–'); // prettier-ignore
+  if (rest.change.token?.phase === 'generate' && rest.change.token.low === null) expect(cells[2]).toBe('not measured'); // prettier-ignore
   for (const text of [times?.left_text, times?.right_text])
     if (text) await comparison().getByText(text).first().waitFor();
   // The prompt is one step: it has no quantiles.

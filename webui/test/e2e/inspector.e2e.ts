@@ -92,7 +92,17 @@ describe('the summary', () => {
     await page.getByRole('grid', { name: 'Totals by memory source' }).waitFor();
     expect(await fixture.filter.inputValue()).toBe('');
     await line('speed').click();
-    await page.getByRole('grid', { name: 'Totals by op type' }).waitFor();
+    const ops = page.getByRole('grid', { name: 'Totals by op type' });
+    await ops.waitFor();
+    // The table that the sentence leads to has its figure, and the message names its order.
+    await fixture.toasts.getByText('totals by op type, sorted by “step: median”').waitFor();
+    const said = / (\S+) takes ([\d.]+ %) of the time of a step/.exec(
+      await line('speed').innerText(),
+    );
+    if (said) {
+      const first = ops.locator('.vgrid-row').first().locator('.vgrid-cell');
+      await expect.poll(async () => [await first.nth(0).innerText(), await first.nth(2).innerText()]).toEqual([said[1], said[2]]); // prettier-ignore
+    }
     await line('order').click();
     await expect.poll(() => fixture.hash.get('p.map')).toBe('y:file,x:time,v:bytes');
     await line('repeat').click();
@@ -113,7 +123,7 @@ describe('the summary', () => {
     const before = page.url();
     await line('bytes').click();
     await fixture.toasts
-      .getByText('Table: totals by memory source, sorted by bytes read, generated tokens only.')
+      .getByText('Table: totals by memory source, sorted by “read”, generated tokens only.')
       .waitFor();
     const marked = inspector.locator('.sentence[aria-current=true]');
     expect(await marked.allInnerTexts()).toEqual([await line('bytes').innerText()]);

@@ -75,6 +75,9 @@ it('which layer is slowest, by its question: of the same steps as the summary', 
   await sentence(
     new RegExp(`layers? ${layer?.name ?? ''} .*${String(Number(share.toPrecision(3)))} %`, 'i'),
   ).waitFor();
+  // The table has the same share.
+  const row = grid.locator('.vgrid-row').nth(rows.findIndex(({ name }) => name === layer?.name));
+  await expect.poll(() => row.locator('.vgrid-cell').nth(4).innerText()).toBe(`${String(Number(share.toPrecision(3)))} %`); // prettier-ignore
 });
 
 it('what is read per token, and from where', async () => {
@@ -105,7 +108,7 @@ it('what is read per token, by its question, whatever was filtered before', asyn
   await click(page.getByRole('button', { name: 'What does a token read?' }));
   await page.getByRole('grid', { name: 'Totals by memory source' }).waitFor();
   expect(await filter.inputValue()).toBe('');
-  await fixture.toasts.getByText('sorted by bytes read, generated tokens only, no filter.').waitFor(); // prettier-ignore
+  await fixture.toasts.getByText('sorted by “read”, generated tokens only, no filter.').waitFor(); // prettier-ignore
   // The message covers no row of a panel.
   const ends = await page
     .locator('[role=tabpanel]:visible')
@@ -157,7 +160,7 @@ it('how much RAM would do', async () => {
   // How much in all, and what it consists of: with what llama.cpp reserved.
   const compute = asOnPage(formatBytes(Number(facts['result.compute_bytes'])));
   expect(text).toContain(`reserved for ${facts['context.size'] ?? ''} tokens`);
-  expect(text).toContain(`and ${compute} of compute buffers, besides`);
+  expect(text).toContain(`and ${compute} of compute buffers (flash attention auto), besides`);
   await click(sentence(/of RAM are enough/));
   await fixture.page
     .getByRole('region', { name: 'Budget' })

@@ -27,7 +27,7 @@ import {
 import { ExpertTable } from './ExpertTable';
 import { History } from './History';
 import { RunComparison } from './RunComparison';
-import { enoughOf, enoughText, LEAST_BUDGET, weightsText } from './sizes';
+import { enoughOf, enoughText, LEAST_BUDGET, otherSettings, weightsText } from './sizes';
 import { WeightMap } from './WeightMap';
 
 const CHART_HEIGHT = 110;
@@ -142,13 +142,17 @@ function Choice({ store, budget, state }: SliderProps & { store: Store }) {
   const model = store.models.current.value;
   const isOfModel = info?.is === 'ready' && model !== null && isModelOf(info.value, model);
   return session && isOfModel ? (
-    <OfSession key={session.id} budget={budget} state={state} session={session} />
+    <OfSession key={session.id} {...{ store, budget, state, session }} />
   ) : (
-    <Slider budget={budget} state={state} repacked={0} enough={null} sampleNs={0} />
+    <Slider {...{ budget, state }} repacked={0} enough={null} others={[]} sampleNs={0} />
   );
 }
 
-function OfSession({ session, ...props }: SliderProps & { session: OpenSession }) {
+function OfSession({
+  store,
+  session,
+  ...props
+}: SliderProps & { store: Store; session: OpenSession }) {
   const graph = useResource(graphOf(session)).value;
   const isPlanned = props.state.budget !== 'off';
   const found = useResource(findingsOf(session)).value;
@@ -163,25 +167,54 @@ function OfSession({ session, ...props }: SliderProps & { session: OpenSession }
   const enough = isPlanned
     ? null
     : (found?.findings.find(({ kind }) => kind === 'enough_memory')?.text ?? null);
+  const info = session.info.value;
+  const model = store.models.current.value;
+  const others = info.is === 'ready' && model ? otherSettings(info.value, model) : [];
   const sampleNs = usePart(() => {
     void session.feed.version.value;
     const { tokens, sampleNs: sum } = session.data.stepTotals.generated;
     return tokens > 0 ? Math.round(sum / tokens) : 0;
   });
-  return <Slider {...props} repacked={repacked} enough={enough} sampleNs={sampleNs} />;
+  return <Slider {...props} {...{ repacked, enough, others, sampleNs }} />;
 }
 
-// `repacked`: bytes, now. `enough`: how much memory is, from the open session; null: predicted.
-// `sampleNs`: per token of the open session; 0: not known.
+// `text`: how much memory is enough for the open session. `others`: the settings of the next run that
+// differ from its own.
+function Enough({ text, others }: { text: string; others: readonly string[] }) {
+  return (
+    <>
+      <p class="budget-enough">
+        <b>
+          The open session{others.length === 0 && ', and the next run, which has its settings'}:
+        </b>{' '}
+        {text}
+      </p>
+      {others.length > 0 && (
+        <p class="budget-enough warn" role="note">
+          <b>The next run</b> has other settings: {others.join(', ')}. It needs another amount of
+          memory, which its summary says when it has ended.
+        </p>
+      )}
+    </>
+  );
+}
+
+// `repacked`: bytes, now. `enough`: how much memory is, from the open session; null: predicted. `others`:
+// as of Enough. `sampleNs`: per token of the open session; 0: not known.
 function Slider(
-  props: SliderProps & { repacked: number; enough: string | null; sampleNs: number },
+  props: SliderProps & {
+    repacked: number;
+    enough: string | null;
+    others: readonly string[];
+    sampleNs: number;
+  },
 ) {
   const { budget, state, repacked, sampleNs } = props;
   const plan = budget.plan.value;
   if (!plan) {
     return (
       <section class="budget-choice" aria-label="Budget">
-        {props.enough !== null && <p class="budget-enough">{props.enough}</p>}
+        {props.enough !== null && <Enough text={props.enough} others={props.others} />}
         <Loading>The speed of each budget is being predicted…</Loading>
       </section>
     );
@@ -195,13 +228,21 @@ function Slider(
   const isTooSmall = total > 0 && total <= LEAST_BUDGET;
   const fits = at !== null && at.plain_bytes_per_token < 1;
   const isRepacked = repacked > 0 && state.budget === 'off';
-  const enough = props.enough ?? enoughText(enoughOf(curve));
+  const predicted = enoughText(enoughOf(curve));
   const change = (options: MemoryOptions): void => {
     void budget.change(options);
   };
   return (
     <section class="budget-choice" aria-label="Budget">
-      {enough !== '' && <p class="budget-enough">{enough}</p>}
+      {props.enough !== null ? (
+        <Enough text={props.enough} others={props.others} />
+      ) : (
+        predicted !== '' && (
+          <p class="budget-enough">
+            <b>The next run:</b> {predicted}
+          </p>
+        )
+      )}
       {isRepacked && (
         <p class="dim">
           {formatBytes(repacked)} of the weights are repacked copies, which must stay in memory. A

@@ -1,5 +1,6 @@
 // How much memory is enough for the weights of a model. Pure functions.
 import { formatBytes } from '../../format';
+import type { Model, Session } from '../../net/types';
 import type { CurvePoint } from './curve';
 
 // The least budget that the server can act on (docs/memory.md, "The least budget").
@@ -17,6 +18,19 @@ export const enoughText = (predicted: number | null): string =>
   predicted === null
     ? ''
     : `Enough memory to read no weight twice: ${formatBytes(predicted)} for the weights in the file, besides the KV cache or recurrent state and the compute buffers.`;
+
+// The settings on which the memory of a run depends, with other values in the session than the loaded
+// model has: what is enough for the session is not what the next run needs.
+const NEEDS_MEMORY = ['size', 'ubatch', 'flash_attention', 'cache_type_k', 'cache_type_v', 'swa_full', 'repack', 'mmap', 'gpu_layers']; // prettier-ignore
+
+export function otherSettings(session: Pick<Session, 'facts'>, model: Pick<Model, 'settings'>) {
+  return NEEDS_MEMORY.flatMap((name) => {
+    const [was, is] = [session.facts?.[`context.${name}`], model.settings?.[`context.${name}`]];
+    if (was === undefined || is === undefined || was === is) return [];
+    const label = name === 'size' ? 'context size' : name.replaceAll('_', ' ');
+    return [`${label} ${is} instead of ${was}`];
+  });
+}
 
 // What the size of all weights consists of.
 export const weightsText = (total: number, repacked: number): string =>

@@ -378,6 +378,7 @@ interface ShownProps {
   readonly few: boolean; // too few undisturbed steps to compare times
 }
 
+const NOT_MEASURED = 'not measured'; // the reason is above the table
 const TOO_FEW = 'Too few undisturbed steps to compare times: differences are not shown.';
 
 // The sides whose times were not measured, with the reason; null: there are none.
@@ -510,12 +511,19 @@ function PairTable(props: ShownProps & { per: string }) {
   const most = rows.reduce((max, row) => Math.max(max, Math.abs(differenceOf(row) ?? 0)), 0);
   const only = (side: 'left' | 'right'): number => rows.filter((row) => row.isUnmeasured !== true && row[side] !== null && row[side === 'left' ? 'right' : 'left'] === null).length; // prettier-ignore
   const unmatched = ([['left', names[0]], ['right', names[1]]] as const).flatMap(([side, name]) => only(side) > 0 ? [`${plural(only(side), ROW_NAMES[by].slice(0, -1))} only in ${name}`] : []); // prettier-ignore
+  // A dash: the side has no such row.
+  const unknown = found.map(({ times }) => isTimed(options) && times?.steps === 0);
+  const noValue = (side: 0 | 1): string => (unknown[side] === true ? NOT_MEASURED : '–');
   const cells = (row: PairRow) => {
     const text = comparedNumbers(row.left ?? 0, row.right ?? 0, value);
     return {
-      left: row.left === null ? '–' : text.left,
-      right: row.right === null ? '–' : text.right,
-      difference: few || row.isUnmeasured === true ? '–' : text.difference,
+      left: row.left === null ? noValue(0) : text.left,
+      right: row.right === null ? noValue(1) : text.right,
+      difference: unknown.includes(true)
+        ? NOT_MEASURED
+        : few || row.isUnmeasured === true
+          ? '–'
+          : text.difference,
     };
   };
   const all = cells(total);
@@ -572,7 +580,8 @@ function PairTable(props: ShownProps & { per: string }) {
       {drawn.length < rows.length && (
         <p class="dim">
           and {plural(rows.length - drawn.length, `more ${ROW_NAMES[by].slice(0, -1)}`)}
-          {drawn.some((row) => cells(row).difference !== '–') && ' with hardly any difference'}{' '}
+          {drawn.some((row) => !['–', NOT_MEASURED].includes(cells(row).difference)) &&
+            ' with hardly any difference'}{' '}
           <ShowAll all={showAll} />
         </p>
       )}

@@ -61,10 +61,15 @@ function Chosen({ found }: { found: Found }) {
 
 // The parts that only one of the sessions has.
 function Unmatched({ found }: { found: Found }) {
-  const { tokens, templates } = found;
+  const { tokens, templates, causes } = found;
   const only = (match: 'only_left' | 'only_right'): number =>
     templates.filter((one) => one.match === match).length;
   const [left, right] = [only('only_left'), only('only_right')];
+  const others = causes.filter(({ kind }) => kind === 'model' || kind === 'settings');
+  const reason =
+    others.length > 0
+      ? `The cause is above: ${others.map(({ title }) => title.toLowerCase()).join(' and ')}.`
+      : 'A prompt evaluated in other parts, or a reused one, has other graphs.';
   const isOneText = tokens.common === tokens.left && tokens.common === tokens.right;
   return (
     <p>
@@ -75,7 +80,7 @@ function Unmatched({ found }: { found: Found }) {
           : `The texts are the same up to token ${tokens.common - 1}.`}{' '}
       {left + right === 0
         ? 'Every graph has its counterpart.'
-        : `Ops that only one session runs: in ${[...graphsOf(left, 'this session'), ...graphsOf(right, 'the other one')].join(' and ')}. A prompt evaluated in other parts, or a reused one, has other graphs.`}
+        : `Ops that only one session runs: in ${[...graphsOf(left, 'this session'), ...graphsOf(right, 'the other one')].join(' and ')}. ${reason}`}
     </p>
   );
 }
@@ -167,6 +172,9 @@ function Causes({ store, found }: { store: Store; found: Found }) {
   );
 }
 
+// The reason is below the table.
+const NOT_MEASURED = 'not measured';
+
 // Quantiles of one step say nothing more than its time.
 const isSingle = ({ p5, p95 }: { readonly p5: number; readonly p95: number }): boolean =>
   p5 === p95;
@@ -182,9 +190,9 @@ function StepTimes({ found }: { found: Found }) {
       return {
         name: `${phase}, ${key}`,
         text: {
-          left: left ? text.left : '–',
-          right: right ? text.right : '–',
-          difference: isCompared ? text.difference : '–',
+          left: left ? text.left : NOT_MEASURED,
+          right: right ? text.right : NOT_MEASURED,
+          difference: isCompared ? text.difference : NOT_MEASURED,
         },
       };
     });

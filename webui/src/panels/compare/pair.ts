@@ -213,7 +213,8 @@ export function countedText(name: string, times: TimedSteps): string {
   const left = LEFT_OUT.filter((why) => times[why] > 0);
   const all = left.reduce((sum, why) => sum + times[why], times.steps);
   const others = left.length > 0 ? ` (left out: ${left.map((why) => `${times[why]} ${why}`).join(', ')})` : ''; // prettier-ignore
-  if (times.steps === 0) return `${name}: no ${times.phase} step has a time of the model${others}`;
+  // The server says why, and what to do.
+  if (times.steps === 0) return `${name}: ${times.text.replace(/^Times: /, '').replace(/\.$/, '')}`;
   const isDisturbed = times.verdict !== null && times.verdict !== 'clean';
   const counted = left.length > 0 ? `${times.steps} of ${plural(all, `${times.phase} step`)}` : plural(all, `${times.phase} step`); // prettier-ignore
   return `${name}: ${counted}${others}${isDisturbed ? ', disturbed' : ''}`;

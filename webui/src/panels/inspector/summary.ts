@@ -10,7 +10,7 @@ export interface Line {
   readonly evidence: Answer; // what a click shows
 }
 
-const COLUMNS = ['bytes_read', 'reads', 'bytes_written', 'writes', 'time', 'rate'];
+const COLUMNS = ['bytes_read', 'reads', 'bytes_written', 'writes', 'time', 'time_share', 'rate'];
 
 function optionsOf({ view, rows, across, value }: Evidence): string {
   if (view === 'map')
@@ -18,7 +18,9 @@ function optionsOf({ view, rows, across, value }: Evidence): string {
       .filter(Boolean)
       .join(',');
   if (rows === null || value === null) return `rows:${rows ?? 'steps'}`;
-  return totalsBy(rows, value, ...COLUMNS.filter((column) => column !== value));
+  // Beside the time is its share, which the sentence says.
+  const first = value === 'time' ? ['time', 'time_share', 'rate'] : [value];
+  return totalsBy(rows, ...first, ...COLUMNS.filter((column) => !first.includes(column)));
 }
 
 const PANELS = { table: 'table', map: 'map', memory_budget: 'budget' } as const;

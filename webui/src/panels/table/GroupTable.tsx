@@ -1,7 +1,7 @@
 // Totals by tensor, layer, op type, expert, component or phase, computed by the server.
 import { computed } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { formatBytes, formatNs, plural } from '../../format';
+import { formatBytes, formatNs, plural, sourceName, sourceText } from '../../format';
 import { PagedRows } from '../../grid/rows';
 import { nextSort, sortOf, sortText } from '../../grid/column';
 import type { VGrid } from '../../grid/vgrid';
@@ -128,6 +128,12 @@ function Shown(
           <span>{formatBytes(Math.round(all.bytes_read / tokens))} per generated token</span>
         )}
         <span>{formatBytes(all.bytes_written)} written</span>
+        {by === 'source' && (
+          <span>
+            {sourceName('disk')}: {sourceText('disk')}; everything else is in RAM.
+          </span>
+        )}
+        {hasSteps && <StepsOf times={value.head.times} />}
         <Unused words={value.missing} />
         <span class="note-hint" title="Enter lists them, too.">
           Double click lists the accesses of a row.
@@ -170,6 +176,16 @@ function Shown(
         />
       </div>
     </>
+  );
+}
+
+// Which steps the times are of, and which the other columns, in the words of the server.
+function StepsOf({ times }: { times: Breakdown['times'] }) {
+  if (!times) return null;
+  return (
+    <span class="note-steps" title={times.text}>
+      {times.text} Bytes, counts and the sum of time are of every step that the filter lets through.
+    </span>
   );
 }
 

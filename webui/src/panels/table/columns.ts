@@ -11,6 +11,7 @@ import {
   layerName,
   partName,
   sourceName,
+  sourceText,
   timingName,
   visibleText,
   kernelText,
@@ -21,6 +22,7 @@ import type { Cell } from '../../grid/copy';
 import type { Column } from '../../grid/column';
 import { durationOf, shapeOf, type BreakdownRow, type Op, type StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/session/trace_data';
+import { TOTAL_TITLES } from '../../state/view/total_titles';
 import type { AccessRow } from './access_rows';
 import type { Group } from './table_options';
 import type { TokenTotal } from './token_totals';
@@ -295,44 +297,63 @@ const groupName = (by: Group, name: string): string =>
         : name;
 
 // `whole`: the sums of all rows, for shares. `steps`: the rows have the time in one step, by which the
-// server sorts them. The keys are those that it sorts by.
+// server sorts them, and their shares and rates are of this time, as in the summary; bytes and counts
+// are sums. The keys are those that it sorts by.
 export function groupColumns(
   by: Group,
   whole: Pick<BreakdownRow['all'], 'time_ns' | 'bytes_read' | 'bytes_written'>,
   steps: boolean,
 ): readonly TableColumn<BreakdownRow>[] {
+  const T = TOTAL_TITLES;
   const touched = (row: BreakdownRow): number => row.all.bytes_read + row.all.bytes_written;
   const share = (part: number, all: number): number => (all > 0 ? part / all : 0);
   const allBytes = whole.bytes_read + whole.bytes_written;
+  const ofTime = (row: BreakdownRow): number => share(row.all.time_ns, whole.time_ns);
+  const perSecond = (r: number): string => `${formatBytes(Math.round(r))}/s`;
+  // prettier-ignore
+  const times = steps
+    ? [
+        ...(['median', 'p5', 'p95'] as const).map(inAStep),
+        number<BreakdownRow>('time_share', T.time_share, 74, (row) => row.step_ns?.share ?? null, exactPercent, { unsortable: true, hint: 'The median as a part of the median of a whole step. Medians do not add up to 100 %' }),
+        time<BreakdownRow>('time_sum', T.time_sum, (row) => row.all.time_ns, { unsortable: true, hint: 'Over all steps, also those that the medians leave out' }),
+      ]
+    : [
+        time<BreakdownRow>('time', 'time', (row) => row.all.time_ns, { bar: ofTime }),
+        number<BreakdownRow>('time_share', 'of time', 64, ofTime, percent, { unsortable: true }),
+      ];
   // prettier-ignore
   return [
-    text('name', GROUP_NAMES[by], by === 'tensor' ? 210 : 130, (row) => groupName(by, row.name), { grow: 1, mono: by === 'tensor', unsortable: true }),
-    ...(steps ? (['median', 'p5', 'p95'] as const).map(inAStep) : []),
-    time(steps ? 'time_sum' : 'time', 'time', (row) => row.all.time_ns, { bar: (row) => share(row.all.time_ns, whole.time_ns), ...(steps ? { unsortable: true, hint: 'The sum over all steps' } : {}) }),
-    number('time_share', 'of time', 64, (row) => share(row.all.time_ns, whole.time_ns), percent, { unsortable: true }),
-    bytes('bytes', 'bytes', touched, { bar: (row) => share(touched(row), allBytes) }),
-    number('bytes_share', 'of bytes', 66, (row) => share(touched(row), allBytes), percent, { unsortable: true }),
-    bytes('bytes_read', 'read', (row) => row.all.bytes_read),
-    bytes('bytes_written', 'written', (row) => row.all.bytes_written),
-    number('reads', 'reads', 74, (row) => row.all.reads, formatCount, { greatestFirst: true }),
-    number('writes', 'writes', 74, (row) => row.all.writes, formatCount, { greatestFirst: true }),
-    number('executions', 'ops', 74, (row) => row.all.executions, formatCount, { greatestFirst: true, hint: 'Executed ops' }),
-    number('faults', 'disk waits', 78, (row) => row.all.faults, formatCount, { greatestFirst: true, hint: 'Major page faults' }),
-    number('rate', 'rate', 92, (row) => row.all.bytes_per_second, (r) => `${formatBytes(Math.round(r))}/s`, { unsortable: true, hint: 'Bytes per second' }),
+    text('name', GROUP_NAMES[by], by === 'tensor' ? 210 : 130, (row) => groupName(by, row.name), { grow: 1, mono: by === 'tensor', unsortable: true, ...(by === 'source' ? { exact: (row: BreakdownRow) => `${sourceName(row.name)}: ${sourceText(row.name)}` } : {}) }),
+    ...times,
+    bytes('bytes', T.bytes, touched, { bar: (row) => share(touched(row), allBytes) }),
+    number('bytes_share', T.bytes_share, 66, (row) => share(touched(row), allBytes), percent, { unsortable: true }),
+    bytes('bytes_read', T.bytes_read, (row) => row.all.bytes_read),
+    bytes('bytes_written', T.bytes_written, (row) => row.all.bytes_written),
+    number('reads', T.reads, 74, (row) => row.all.reads, formatCount, { greatestFirst: true }),
+    number('writes', T.writes, 74, (row) => row.all.writes, formatCount, { greatestFirst: true }),
+    number('executions', T.executions, 74, (row) => row.all.executions, formatCount, { greatestFirst: true, hint: 'Executed ops' }),
+    number('faults', T.faults, 78, (row) => row.all.faults, formatCount, { greatestFirst: true, hint: 'Major page faults' }),
+    steps
+      ? number('rate', T.rate, 92, (row) => row.step_ns?.bytes_per_second ?? null, perSecond, { unsortable: true, hint: 'Bytes of the mean step per second of the median time' })
+      : number('rate', T.rate, 92, (row) => row.all.bytes_per_second, perSecond, { unsortable: true, hint: 'Bytes per second' }),
   ];
 }
 
 const inAStep = (key: 'median' | 'p5' | 'p95'): TableColumn<BreakdownRow> =>
   time(
     key === 'median' ? 'time' : key,
-    key === 'median' ? 'step: median' : key,
+    key === 'median' ? TOTAL_TITLES.time : key,
     (row) => row.step_ns?.[key] ?? null,
     {
-      ...(key === 'median' ? {} : { unsortable: true }),
+      ...(key === 'median'
+        ? { bar: (row: BreakdownRow) => row.step_ns?.share ?? 0 }
+        : { unsortable: true }),
       exact: (row) =>
         row.step_ns ? `${exactNs(row.step_ns[key])}, of ${plural(row.step_ns.steps, 'step')}` : '',
-      hint: 'Time in one generated step whose graph was not new, over all of them in which the row has time',
+      hint: 'Time in one step; which steps count is said above the table',
     },
   );
 
 const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
+// As many digits as the sentences of the server.
+const exactPercent = (share: number): string => `${Number((100 * share).toPrecision(3))} %`;

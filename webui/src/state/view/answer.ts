@@ -8,12 +8,13 @@ import type { OpenSession } from '../session/open_session';
 import { perSession } from '../session/per_session';
 import { Resource } from '../resource';
 import type { Store } from '../store';
+import { sortedByText } from './total_titles';
 import { withKey, withStep, type View } from './view';
 
 export interface Answer {
   readonly panel: 'table' | 'map' | 'budget' | 'analytics' | 'compare' | 'weights' | 'sql';
   readonly topic: Topic | null; // of the summary's sentence that answers, too; null: none does
-  readonly shows: string; // what the panel shows then: "totals by op type, sorted by time"
+  readonly shows: string; // what the panel shows then: "totals by op type"
   readonly options?: string; // of the panel, as in links; absent: those it has
   readonly sort?: string;
   readonly filter?: string;
@@ -38,7 +39,7 @@ export const totalsBy = (by: string, ...columns: readonly string[]): string =>
 export const BYTES_ANSWER: Answer = {
   panel: 'table',
   topic: 'bytes',
-  shows: 'totals by memory source, sorted by bytes read',
+  shows: 'totals by memory source',
   options: totalsBy('source', 'bytes_read', 'reads', 'bytes_written', 'writes', 'time', 'rate'),
   sort: '-bytes_read',
   generated: true,
@@ -48,7 +49,7 @@ export const BYTES_ANSWER: Answer = {
 export const WAITS_ANSWER: Answer = {
   panel: 'table',
   topic: 'waits',
-  shows: 'totals by tensor, sorted by disk waits',
+  shows: 'totals by tensor',
   options: totalsBy('tensor', 'faults', 'time', 'bytes_read', 'reads', 'bytes_written', 'rate'),
   sort: '-faults',
 };
@@ -180,10 +181,15 @@ export function offerUndo(store: Store, text: string, before: View, panel = ''):
   return store.toasts.done(text, { text: 'Undo', run: undo }, () => keyNow() === shown);
 }
 
-// "Table: totals by op type, sorted by time, generated tokens only."
-const changeText = ({ panel, shows }: Answer, before: View, { phase, filter }: View): string =>
+// "Table: totals by op type, sorted by “step: median”, generated tokens only."
+const changeText = (
+  { panel, shows, sort }: Answer,
+  before: View,
+  { phase, filter }: View,
+): string =>
   [
     `${PANELS[panel]}: ${shows}`,
+    sortedByText(sort),
     phase === 'generate' ? 'generated tokens only' : before.phase === 'all' ? '' : 'all steps',
     filter !== '' ? `filter ${filter}` : before.filter === '' ? '' : 'no filter',
   ]

@@ -5,6 +5,7 @@ import { findTerms, parseGlossary } from '../../../src/commands/glossary';
 import { questionCommands } from '../../../src/commands/questions';
 import { componentName, layerName, sourceName } from '../../../src/format';
 import { GROUP_NAMES } from '../../../src/panels/table/columns';
+import { TOTAL_TITLES } from '../../../src/state/view/total_titles';
 import { MEMORY_NAMES } from '../../../src/strip/strip_chart';
 import { fakeStore } from '../fakes';
 
@@ -40,6 +41,7 @@ describe('the glossary', () => {
   it('explains what the page prints as labels', () => {
     const figures = readFileSync(new URL('../../../src/strip/figures.ts', import.meta.url), 'utf8');
     const labels = [
+      ...Object.values(TOTAL_TITLES),
       ...Object.values(GROUP_NAMES),
       ...[...figures.matchAll(/name: '([^']+)'/g)].map(([, name = '']) => name),
       ...Object.values(MEMORY_NAMES),

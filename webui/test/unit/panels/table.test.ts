@@ -3,7 +3,9 @@ import { rowsText } from '../../../src/grid/copy';
 import { PagedRows } from '../../../src/grid/rows';
 import type { Sort } from '../../../src/grid/column';
 import { accessPlan, accessSql, countSql, loadAccesses, opRows, startsOf, stepsOfRows } from '../../../src/panels/table/access_rows'; // prettier-ignore
-import { stepColumns } from '../../../src/panels/table/columns';
+import { groupColumns, stepColumns } from '../../../src/panels/table/columns';
+import type { BreakdownRow } from '../../../src/net/types';
+import { sortedByText } from '../../../src/state/view/total_titles';
 import { tokenSql, tokenTotals } from '../../../src/panels/table/token_totals';
 import {
   chosenColumns,
@@ -18,6 +20,27 @@ import { TraceData } from '../../../src/state/session/trace_data';
 import { randomOf, step } from '../make';
 
 const ALL = { phase: 'all', range: null } as const;
+
+describe('the columns of totals', () => {
+  const sums = { bytes_read: 40, bytes_written: 0, reads: 1, writes: 0, executions: 1, time_ns: 900, faults: 0, bytes_per_second: 44 }; // prettier-ignore
+  const row: BreakdownRow = { name: 'MUL_MAT', all: sums, prompt: sums, generate: sums, step_ns: { p5: 1, median: 30, p95: 400, steps: 9, per_token: 30, share: 0.1234, bytes_per_second: 77 } }; // prettier-ignore
+  const shown = (steps: boolean) => {
+    const columns = groupColumns('op_kind', { ...sums, time_ns: 1000 }, steps);
+    return Object.fromEntries(columns.map((one) => [one.title, one.text(row)]));
+  };
+  it('have the share and the rate of the time in a step, as the summary', () => {
+    expect(shown(true)).toMatchObject({ 'step: median': '30 ns', 'of the step': '12.3 %', rate: '77 B/s', 'sum of time': '900 ns' }); // prettier-ignore
+    expect(shown(false)).toMatchObject({ time: '900 ns', 'of time': '90.0 %', rate: '44 B/s' });
+  });
+  it('are named as the message says that they are sorted', () => {
+    const titles = groupColumns('op_kind', sums, true).map(({ key, title }) => [key, title]);
+    for (const [key = '', title] of titles.filter(
+      ([key]) => !['name', 'p5', 'p95'].includes(key ?? ''),
+    ))
+      expect(sortedByText(`-${key}`)).toBe(`sorted by “${title ?? ''}”`);
+    expect(sortedByText('-duration_ns')).toBe('');
+  });
+});
 
 describe('the options of the table', () => {
   it.each([

@@ -16,7 +16,7 @@ afterEach(() => {
 const SLOWEST: Answer = {
   panel: 'table',
   topic: 'speed',
-  shows: 'totals by layer, sorted by time',
+  shows: 'totals by layer',
   options: 'all,by:layer',
   sort: '-time',
   generated: true,
@@ -83,8 +83,9 @@ describe('a shown answer', () => {
   const bytes: Answer = {
     panel: 'table',
     topic: 'bytes',
-    shows: 'totals by tensor, sorted by bytes read',
+    shows: 'totals by tensor',
     options: 'all,by:tensor',
+    sort: '-bytes_read',
     filter: 'kind:weight',
     generated: true,
   };
@@ -99,7 +100,7 @@ describe('a shown answer', () => {
     await showAnswer(store, bytes);
     const toasts = store.toasts.list.peek();
     expect(toasts.map(({ text }) => text)).toEqual([
-      'Table: totals by tensor, sorted by bytes read, generated tokens only, filter kind:weight.',
+      'Table: totals by tensor, sorted by “read”, generated tokens only, filter kind:weight.',
     ]);
     toasts[0]?.action?.run();
     expect(store.navigation.view.peek()).toMatchObject({ phase: 'generate', filter: '' });

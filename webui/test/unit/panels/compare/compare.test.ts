@@ -23,7 +23,15 @@ import { session } from '../../fake_server';
 const row = (name: string, time_ns: number, median = time_ns / 10): BreakdownRow =>
   ({
     name,
-    step_ns: { p5: 0, median, p95: time_ns, steps: 10, per_token: median },
+    step_ns: {
+      p5: 0,
+      median,
+      p95: time_ns,
+      steps: 10,
+      per_token: median,
+      share: 1,
+      bytes_per_second: 0,
+    },
     all: { time_ns, bytes_read: 2 * time_ns, bytes_written: 0, reads: 3, writes: 1 },
   }) as BreakdownRow;
 const timed = (more: Partial<TimedSteps>): TimedSteps => ({
@@ -71,7 +79,7 @@ describe('a comparison in the middle', () => {
     expect(rows.map(differenceOf)).toEqual([10, -1, 1]);
     expect(isSame(rows, total)).toBe(false);
     // A prompt: the time per token is the server's, of the counted steps.
-    const prompt = side([{ ...row('MUL_MAT', 9000, 50), step_ns: { p5: 0, median: 50, p95: 0, steps: 1, per_token: 2 } }], 2, 50); // prettier-ignore
+    const prompt = side([{ ...row('MUL_MAT', 9000, 50), step_ns: { p5: 0, median: 50, p95: 0, steps: 1, per_token: 2, share: 1, bytes_per_second: 0 } }], 2, 50); // prettier-ignore
     const perStep = pairRows(prompt, right, { ...decodeCompare(''), per: 'step' }, same);
     expect(perStep.rows[0]).toEqual({ name: 'MUL_MAT', left: 50, right: 20 });
     expect(pairRows(prompt, right, decodeCompare(''), same).rows[0]?.left).toBe(2);
@@ -98,7 +106,9 @@ describe('a comparison in the middle', () => {
 
   it('says which steps its times are of', () => {
     expect(countedText('a', timed({ steps: 1, disturbed: 78 }))).toBe('a: 1 of 79 generate steps (left out: 78 disturbed)'); // prettier-ignore
-    expect(countedText('a', timed({ steps: 0, learned: 1, phase: 'prompt' }))).toBe('a: no prompt step has a time of the model (left out: 1 learned)'); // prettier-ignore
+    const text =
+      'Times: no prompt step has a time of the model; left out: 1 learned. Run another prompt.';
+    expect(countedText('a', timed({ steps: 0, learned: 1, phase: 'prompt', text }))).toBe(`a: ${text.slice(7, -1)}`); // prettier-ignore
     expect(countedText('a', timed({ steps: 4, verdict: 'contended' }))).toBe('a: 4 generate steps, disturbed'); // prettier-ignore
   });
 

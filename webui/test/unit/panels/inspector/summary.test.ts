@@ -6,7 +6,7 @@ import { answerOf, linesOf } from '../../../../src/panels/inspector/summary';
 
 const TABLE: Evidence = {
   view: 'table',
-  shows: 'totals by op type, sorted by time',
+  shows: 'totals by op type',
   rows: 'op_kind',
   across: null,
   value: 'time',
@@ -59,7 +59,8 @@ describe('a summary', () => {
       panel: 'table',
       topic: 'speed',
       shows: TABLE.shows,
-      options: 'all,by:op_kind,cols:name.time.bytes_read.reads.bytes_written.writes.rate',
+      options:
+        'all,by:op_kind,cols:name.time.time_share.rate.bytes_read.reads.bytes_written.writes',
       sort: '-time',
       generated: true,
       times: true,
