@@ -115,7 +115,7 @@ function Disturbed({ store, session }: { store: Store; session: OpenSession }) {
   const { disturbed, all, impossible } = cleanFilter(value);
   return (
     <p class="map-table-note">
-      Sums of all steps in view. The machine disturbed {formatCount(disturbed)} of{' '}
+      Figures of all steps in view. The machine disturbed {formatCount(disturbed)} of{' '}
       {plural(all, 'step')}.{' '}
       <button
         type="button"
