@@ -1,0 +1,98 @@
+// The page of `tt attach --live`: the sessions of the program appear, grow and end in the list without
+// a click, and so does the open session.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { PATIENCE_MS } from '../../patience';
+import { freePort } from '../support/harness';
+import { makeModel } from '../support/models';
+import { PageFixture } from '../support/page_fixture';
+
+const program = join(dirname(process.env.TT_SERVER ?? ''), 'tt');
+let folder = '';
+let model = '';
+const fixture = PageFixture.use(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tt-live-'));
+  model = await makeModel(folder, 'small');
+  return [];
+});
+let child: ChildProcess | null = null;
+let port = 0;
+
+afterEach(async () => {
+  const ended = new Promise((done) => child?.once('exit', done));
+  if (child?.kill('SIGTERM') === true) await ended;
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+// Starts a llama-server that is recorded. Returns when it answers.
+async function attach(...options: readonly string[]): Promise<void> {
+  port = await freePort();
+  const command = `llama-server -m ${model} -np 1 -c 1024 --host 127.0.0.1 --port ${port} -t 1`;
+  // The server of the fixture shows the folder that the program is recorded into, as that of --live.
+  const output = ['attach', ...options, '-o', fixture.server.data, '--'];
+  child = spawn(program, [...output, ...command.split(' ')], { stdio: 'ignore' });
+  const isReady = () => fetch(`http://127.0.0.1:${port}/health`).then(({ ok }) => ok, () => false); // prettier-ignore
+  await vi.waitUntil(isReady, { timeout: PATIENCE_MS, interval: 50 });
+}
+
+async function ask(prompt: string, tokens: number): Promise<void> {
+  const body = JSON.stringify({ prompt, n_predict: tokens, ignore_eos: true, temperature: 0 });
+  const answer = await fetch(`http://127.0.0.1:${port}/completion`, { method: 'POST', body });
+  await answer.json();
+}
+
+const rows = () => fixture.page.locator('.sessions .session');
+
+describe('the list of sessions', () => {
+  it('shows each request of an attached program when it begins, and its figures when it has ended', async () => {
+    await attach('--per-request');
+    const { page } = fixture;
+    const before = await rows().count();
+    await ask('Once upon a time', 12);
+    await expect.poll(() => rows().count()).toBe(before + 1);
+    await ask('The red fox', 9);
+    await expect.poll(() => rows().count()).toBe(before + 2);
+    await page.getByText('The red fox').first().waitFor();
+    // After 2 seconds without a step, the last request is over.
+    await expect.poll(async () => (await rows().allTextContents()).join('\n')).not.toContain('running'); // prettier-ignore
+  });
+
+  it('follows a session that grows, while another one is open', async () => {
+    await fixture.recorded(3);
+    await attach();
+    await ask('Once upon a time', 5);
+    const row = rows().filter({ hasText: 'llama-server' }).filter({ hasText: 'running' });
+    await row.waitFor();
+    await ask('The red fox', 40);
+    const tokens = async () => Number(/(\d+) tokens/.exec((await row.textContent()) ?? '')?.[1]);
+    await expect.poll(tokens).toBeGreaterThan(44);
+    child?.kill('SIGTERM');
+    await expect.poll(() => row.count()).toBe(0);
+    // A file that another program copies into the folder, and removes.
+    const before = await rows().count();
+    const [file] = (await readdir(fixture.server.data)).filter((name) => name.endsWith('.ttrace'));
+    const copy = join(fixture.server.data, 'copied.ttrace');
+    await copyFile(join(fixture.server.data, file ?? ''), copy);
+    await expect.poll(() => rows().count()).toBe(before + 1);
+    await rm(copy);
+    await expect.poll(() => rows().count()).toBe(before);
+  });
+
+  it('follows the open session of an attached program, and says what it found when that has ended', async () => {
+    const { page } = fixture;
+    fixture.expectStatus(404); // the page asks whether this server runs the session
+    await attach();
+    await ask('Once upon a time', 5);
+    await rows().filter({ hasText: 'running' }).locator('.session-open').click();
+    await page.getByText('When this run ends').waitFor();
+    const accesses = fixture.inspector.locator('.figure[data-figure="accesses"] b');
+    const first = await accesses.textContent();
+    await ask('The red fox', 40);
+    await expect.poll(() => accesses.textContent()).not.toBe(first);
+    child?.kill('SIGTERM');
+    await fixture.inspector.getByLabel('Headline').waitFor();
+  });
+});

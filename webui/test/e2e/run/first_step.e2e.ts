@@ -1,0 +1,135 @@
+// What is shown before the first step of a run has ended, and of sessions that did not end by themselves.
+import { describe, expect, it } from 'vitest';
+import { PageFixture } from '../support/page_fixture';
+
+const fixture = PageFixture.use(() =>
+  Promise.resolve(['-c', '32768', '-b', '8192', '--ubatch-size', '8192']),
+);
+const strip = () => fixture.page.locator('.strip-chart');
+const status = () => fixture.page.locator('.status');
+const LONG = 'Once upon a time there was a little frog. '.repeat(400);
+
+// What was shown while no step had ended.
+interface Seen {
+  readonly strips: readonly string[];
+  readonly texts: readonly string[];
+  readonly maps: number;
+}
+
+function watch() {
+  const strips = new Set<string>();
+  const texts = new Set<string>();
+  let maps = 0;
+  let isOver = false;
+  const look = (): void => {
+    const counts = document.querySelectorAll('.status > span')[1]?.textContent ?? '';
+    if (counts.startsWith('0 steps')) {
+      strips.add(document.querySelector('.strip-chart')?.getAttribute('aria-label') ?? '');
+      for (const found of document.body.textContent.matchAll(/\S+ \S+, op \d+ of \d+|op \d+(?! of)/g)) texts.add(found[0]);
+      if (document.querySelector('.plane-base')) maps += 1;
+    }
+    if (!isOver) requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+  return {
+    stop: () => {
+      isOver = true;
+      return { strips: [...strips], texts: [...texts], maps };
+    },
+  };
+} // prettier-ignore
+
+async function seenOfFirstStep(): Promise<Seen> {
+  const { page } = fixture;
+  const watched = await page.evaluateHandle(watch);
+  await fixture.runText(LONG, 2);
+  await fixture.waitDone();
+  return watched.evaluate((one) => one.stop());
+}
+
+describe('before the first step has ended', () => {
+  it('of the first run, the strip has the files of the model, and the ops are counted', async () => {
+    const { strips, texts } = await seenOfFirstStep();
+    expect(strips).toContainEqual(
+      expect.stringMatching(/^Memory of the model: file \(mapped\) \d/),
+    );
+    expect(texts).toContainEqual(expect.stringMatching(/^op \d+$/));
+  });
+
+  it('of a later run, the running op has its name, and the map its column', async () => {
+    await fixture.generate({ max_tokens: 2 });
+    await fixture.page.reload();
+    const { strips, texts, maps } = await seenOfFirstStep();
+    expect(strips).toContainEqual(expect.stringMatching(/KV cache/));
+    expect(texts).toContainEqual(expect.stringMatching(/^[A-Z_+]+ \S+, op \d+ of \d+$/));
+    expect(maps).toBeGreaterThan(0);
+  });
+});
+
+describe('a session that did not end by itself says so', () => {
+  it('queued', async () => {
+    const { page } = fixture;
+    const other = { prompt: LONG, max_tokens: 2000, ignore_eos: true, reuse_prefix: false };
+    const headers = { 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify(other) };
+    const { id } = await fixture.rest<{ id: string }>('generate', init);
+    await fixture.runText('After it', 4);
+    await status().getByText('queued: nothing is computed yet').waitFor();
+    await page.waitForTimeout(6000); // no request fails meanwhile
+    await fixture.rest(`generate/${id}`, { method: 'DELETE' });
+    await fixture.waitDone();
+    await expect.poll(() => status().getByText('queued').count()).toBe(0);
+  });
+
+  it('interrupted, without a speed that nothing measures, then recovered', async () => {
+    const { page } = fixture;
+    await fixture.runText('Interrupt me', 30_000);
+    await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(20);
+    await page.locator('.strip-figures').getByText('speed, last second').waitFor();
+    fixture.spoilPage();
+    await fixture.server.pause('SIGKILL');
+    await fixture.progress.getByText('interrupted: the server does not answer').waitFor();
+    await status().getByText('interrupted').waitFor();
+    expect(await page.locator('.strip-figures').getByText('speed, last second').count()).toBe(0);
+    await fixture.server.resume();
+    await expect.poll(() => status().getByText('interrupted').count()).toBe(0);
+    await status()
+      .getByText(/^recovered: /)
+      .waitFor();
+    fixture.errors.length = 0; // the connection was lost
+  });
+
+  it('stopped', async () => {
+    await fixture.runText('Stop me', 30_000);
+    await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(5);
+    await fixture.stop.click();
+    await status().getByText('stopped before its end').waitFor();
+    await fixture.progress.getByText(/^Stopped after/).waitFor();
+  });
+
+  it('deleted by another page', async () => {
+    const id = await fixture.generate({ max_tokens: 4, prompt: 'Delete me' });
+    await fixture.show(id);
+    fixture.expectStatus(404);
+    await fixture.rest(`sessions/${id}`, { method: 'DELETE' });
+    await status()
+      .getByText(/^deleted on the server/)
+      .waitFor();
+    expect(await strip().count()).toBe(1); // what was read stays
+  });
+});
+
+describe('what a link or the filter names and the session does not have', () => {
+  it.each([
+    ['a step', 'step=99999', 'q='],
+    ['a layer', 'l=99', 'q='],
+    ['a layer of the filter', 'l=0', 'q=layer:99'],
+  ])('%s gives no failed request', async (_, ...parts) => {
+    const { page } = fixture;
+    const id = await fixture.recorded(6);
+    await fixture.fresh(`${fixture.server.url}/#1&session=${id}&${parts.join('&')}`);
+    await page.getByRole('grid', { name: /Ops of step/ }).waitFor();
+    await page.waitForTimeout(1000);
+    expect(fixture.errors).toEqual([]);
+  });
+});
