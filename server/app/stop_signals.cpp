@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string_view>
 
 #include "program/force_exit.h"
@@ -27,7 +28,18 @@ sigset_t wait_set() {
   return set;
 }
 
+std::atomic<const char*> current_stage = "";
+
+// For a signal handler. A blocked stderr may be the cause; writing to it must not block here.
+void write_if_possible(std::string_view text) {
+  pollfd room{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&room, 1, 0) != 1) return;
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
 }  // namespace
+
+void StopSignals::stage(const char* what) { current_stage = what; }
 
 StopSignals::StopSignals() {
   const sigset_t set = wait_set();
@@ -49,12 +61,9 @@ void StopSignals::force_exit_after(std::chrono::seconds timeout) {
   signal(SIGINT, force_exit);
   signal(SIGTERM, force_exit);
   signal(SIGALRM, [](int) {
-    constexpr std::string_view kText = "tt-server: did not stop in time, exiting now\n";
-    // A blocked stderr may be the cause; writing to it must not block here.
-    pollfd room{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-    if (poll(&room, 1, 0) == 1) {
-      [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
-    }
+    write_if_possible("tt-server: did not stop in time (");
+    write_if_possible(current_stage.load());
+    write_if_possible("), exiting now\n");
     _exit(1);
   });
   alarm(static_cast<unsigned>(timeout.count()));

@@ -21,6 +21,8 @@ class StopSignals {
   // After this call the next signal (program/force_exit.h), or the end of the timeout,
   // terminates the process immediately.
   void force_exit_after(std::chrono::seconds timeout);
+  // What is done now, for the message of a forced exit: "finishing files". A literal.
+  static void stage(const char* what);
 };
 
 }  // namespace tt
