@@ -243,8 +243,11 @@ describe('playback', () => {
     // The link is written when the position rests.
     await expect.poll(() => fixture.hash.get('w.graph')).not.toBe(before);
     await expect
-      .poll(async () => `o:${ops[Number(await shownOp())]?.tensor_name ?? ''}`)
-      .toBe(fixture.hash.get('sel')?.replace(/~\d+$/, ''));
+      .poll(async () => {
+        const shown = `o:${ops[Number(await shownOp())]?.tensor_name ?? ''}`;
+        return shown === fixture.hash.get('sel')?.replace(/~\d+$/, '');
+      })
+      .toBe(true);
     await page.locator('.graph-base').focus();
     await page.keyboard.press('f');
     await expect.poll(() => fixture.hash.get('full')).toBe('graph');

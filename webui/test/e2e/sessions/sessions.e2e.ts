@@ -244,7 +244,9 @@ describe('a server restart', () => {
     fixture.expectStatus(404);
     const { page } = fixture;
     await fixture.runTextToEnd('Before the fall', 4);
-    await expect.poll(() => fixture.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);
+    const { total } = await fixture.get<{ total: number }>('steps?limit=1');
+    const last = page.getByRole('grid', { name: `Ops of step ${String(total - 1)}`, exact: true });
+    await expect.poll(() => last.locator('.vgrid-row').count()).toBeGreaterThan(5);
     await fixture.server.pause();
     await page.getByRole('alert').getByText('The server does not respond').waitFor();
     await page.getByText('not updating').first().waitFor();
