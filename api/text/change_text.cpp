@@ -30,8 +30,8 @@ std::string bytes_text(const TokenChange& change) {
              : std::format(" A {} reads {} in the first and {} in the second.", token, left, right);
 }
 
-// " 815 MiB of RAM are enough for the first session and 1.00 GiB for the second: compute buffers
-// 90.5 MiB and 289 MiB." Empty: not known of both.
+// " The first session needs 815 MiB of RAM and the second 1.00 GiB: compute buffers 90.5 MiB and
+// 289 MiB." Empty: not known of both.
 std::string memory_text(const ModelMemory& left, const ModelMemory& right) {
   if (left.is_empty() || right.is_empty()) return "";
   const auto size = [](Bytes bytes) { return format_bytes(static_cast<double>(bytes.v)); };

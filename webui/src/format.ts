@@ -150,8 +150,8 @@ export function visibleText(text: string): string {
 const controlPicture = (code: number): number =>
   code < 0x20 ? 0x2400 + code : code === 0x7f ? 0x2421 : 0xfffd;
 
-// A token wherever it stands alone: on an axis, in a row, a title or a tip. Without text, as a part of a
-// character or a control token, by its ID. '': not known.
+// The label of a single token: on an axis, in a table row, a title or a tooltip. A token without text,
+// such as a part of a character or a control token, is named by its ID. '': not known.
 export const tokenText = (
   token: { readonly text: string; readonly id?: number } | null | undefined,
 ): string =>

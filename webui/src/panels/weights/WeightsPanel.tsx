@@ -4,7 +4,7 @@ import { computed, signal, useSignal, type ReadonlySignal } from '@preact/signal
 import { useEffect, useMemo } from 'preact/hooks';
 import './weights.css';
 import { formatBytes, formatCount, formatShape, plural } from '../../format';
-import { nextSort, sortOf, sortText } from '../../grid/column';
+import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/column';
 import type { TensorWeights, WeightBins, WeightsOfTensor } from '../../net/types';
 import { gradientOf } from '../../plane/colours';
 import { isWholeCamera, wholeCamera } from '../../plane/layout';
@@ -232,9 +232,58 @@ function Tensors(props: TensorsProps) {
   );
 }
 
+const NO_ROWS = [] as const;
+
+interface Sorted<Row> {
+  readonly sort: Sort | null; // null: as in the file
+  readonly rows: readonly Row[];
+}
+
+function useSorted<Row extends ListedTensor>(
+  { store, panel }: Pick<TensorsProps, 'store' | 'panel'>,
+  columns: readonly Column<Row>[],
+  all: readonly Row[],
+): Sorted<Row> {
+  const order = usePart(() => store.navigation.view.value.sorts[panel] ?? '');
+  return useMemo(() => {
+    const sort = orderOf(columns, sortOf(order), null);
+    return { sort, rows: sort ? sortedWeights(all, sort) : all };
+  }, [columns, all, order]);
+}
+
+function TensorGrid<Row extends ListedTensor>(
+  props: TensorsProps & { label: string; columns: readonly Column<Row>[]; sorted: Sorted<Row> },
+) {
+  const { store, panel, options, change, label, columns, sorted } = props;
+  const { sort, rows } = sorted;
+  const { tensor } = options.value;
+  const active = rows.findIndex(({ name }) => name === tensor);
+  return (
+    <div class="table">
+      <Grid
+        label={label}
+        columns={columns}
+        rows={rows}
+        sort={sort}
+        active={active < 0 ? null : active}
+        onSort={(key) => {
+          const before = sort ?? { key: '', descending: false };
+          store.navigation.setSort(panel, sortText(nextSort(before, key, GREATEST_FIRST)));
+        }}
+        onActivate={({ name }) => {
+          change(withTensor(options.peek(), name), 'push');
+        }}
+        onEnter={({ name }) => {
+          change({ ...withTensor(options.peek(), name), show: 'picture' }, 'push');
+        }}
+      />
+    </div>
+  );
+}
+
 // The tensors, as the header of the file lists them.
 function Listed(props: TensorsProps & { size: number; read: () => void }) {
-  const { store, panel, model, options, change, size, read } = props;
+  const { store, model, size, read } = props;
   const resource = useMemo(
     () =>
       new Resource<readonly ListedTensor[]>({
@@ -250,49 +299,25 @@ function Listed(props: TensorsProps & { size: number; read: () => void }) {
     [store, model],
   );
   const { value, error } = useResource(resource);
-  const order = usePart(() => store.navigation.view.value.sorts[panel] ?? '');
-  const sort = useMemo(() => orderOf(listColumns, sortOf(order), null), [order]);
-  const rows = useMemo(() => {
-    const all = value ?? [];
-    return sort ? sortedWeights(all, sort) : all;
-  }, [value, sort]);
+  const sorted = useSorted(props, listColumns, value ?? NO_ROWS);
   if (error) return <FailedLoad what="The tensors cannot be listed." resource={resource} />;
   if (!value) return <Loading />;
-  const { tensor } = options.value;
-  const active = rows.findIndex(({ name }) => name === tensor);
   return (
     <>
       <p class="weights-note">
-        {plural(rows.length, 'tensor')}. Enter or a double click reads one of them and shows its
-        picture. The statistics of every tensor need the whole file:{' '}
+        {plural(sorted.rows.length, 'tensor')}. Enter or a double click reads one of them and shows
+        its picture. The statistics of every tensor need the whole file:{' '}
         <button type="button" class="link" onClick={read}>
           Read all weights, {formatBytes(size)}
         </button>
       </p>
-      <div class="table">
-        <Grid
-          label="Tensors"
-          columns={listColumns}
-          rows={rows}
-          sort={sort}
-          active={active < 0 ? null : active}
-          onSort={(key) => {
-            const before = sort ?? { key: '', descending: false };
-            store.navigation.setSort(panel, sortText(nextSort(before, key, GREATEST_FIRST)));
-          }}
-          onActivate={({ name }) => {
-            change(withTensor(options.peek(), name), 'push');
-          }}
-          onEnter={({ name }) => {
-            change({ ...withTensor(options.peek(), name), show: 'picture' }, 'push');
-          }}
-        />
-      </div>
+      <TensorGrid {...props} label="Tensors" columns={listColumns} sorted={sorted} />
     </>
   );
 }
 
-function Statistics({ store, panel, model, options, change }: TensorsProps) {
+function Statistics(props: TensorsProps) {
+  const { store, model } = props;
   const resource = useMemo(
     () =>
       new Resource<{ readonly tensors: readonly WeightsOfTensor[] }>({
@@ -303,18 +328,12 @@ function Statistics({ store, panel, model, options, change }: TensorsProps) {
     [store, model],
   );
   const { value, error } = useResource(resource);
-  const order = usePart(() => store.navigation.view.value.sorts[panel] ?? '');
-  const sort = useMemo(() => orderOf(weightColumns, sortOf(order), null), [order]);
-  const rows = useMemo(() => {
-    const all = value?.tensors ?? [];
-    return sort ? sortedWeights(all, sort) : all; // without an order: as in the file
-  }, [value, sort]);
+  const sorted = useSorted(props, weightColumns, value?.tensors ?? NO_ROWS);
+  const { rows } = sorted;
   if (error) {
     return <FailedLoad what="The weights cannot be read." resource={resource} />;
   }
   if (!value) return <Reading what="Reading all weights" resource={resource} />;
-  const { tensor } = options.value;
-  const active = rows.findIndex(({ name }) => name === tensor);
   return (
     <>
       <p class="weights-note">
@@ -329,25 +348,12 @@ function Statistics({ store, panel, model, options, change }: TensorsProps) {
           Save as CSV
         </button>
       </p>
-      <div class="table">
-        <Grid
-          label="Statistics of the weights"
-          columns={weightColumns}
-          rows={rows}
-          sort={sort}
-          active={active < 0 ? null : active}
-          onSort={(key) => {
-            const before = sort ?? { key: '', descending: false };
-            store.navigation.setSort(panel, sortText(nextSort(before, key, GREATEST_FIRST)));
-          }}
-          onActivate={({ name }) => {
-            change(withTensor(options.peek(), name), 'push');
-          }}
-          onEnter={({ name }) => {
-            change({ ...withTensor(options.peek(), name), show: 'picture' }, 'push');
-          }}
-        />
-      </div>
+      <TensorGrid
+        {...props}
+        label="Statistics of the weights"
+        columns={weightColumns}
+        sorted={sorted}
+      />
     </>
   );
 }
