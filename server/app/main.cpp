@@ -283,19 +283,19 @@ int run(int argc, char** argv) {
   run_until_stopped(signals, url, frontend);
   tt::notify_service_manager("STOPPING=1");
   log.info("stopping; a second signal exits immediately");
-  signals.force_exit_after(8s);
-  tt::StopSignals::stage("finishing the running session");
+  signals.begin_stop(8s);
+  signals.stage("finishing the running session");
   queue.stop();
   model_manager.stop();  // finishes the running session's file
   folder_watch.reset();
-  tt::StopSignals::stage("ending requests");
+  signals.stage("ending requests");
   hub.stop();         // queues its last messages for the clients
-  frontend.stop(2s);  // shorter than the 8 s above, so that the file can be finished
-  tt::StopSignals::stage("ending removals");
+  frontend.stop(2s);  // shorter than the 8 s above: requests are ended, not the process
+  signals.stage("ending removals");
   retention.stop();
-  tt::StopSignals::stage("ending the queue of requests");
+  signals.stage("ending the queue of requests");
   queue.join();
-  tt::StopSignals::stage("finishing files");
+  signals.stage("finishing files");
   sessions.finish_files(tt::SessionStore::FinishFiles::All);  // no reader is left
   return 0;
 }

@@ -39,8 +39,6 @@ void write_if_possible(std::string_view text) {
 
 }  // namespace
 
-void StopSignals::stage(const char* what) { current_stage = what; }
-
 StopSignals::StopSignals() {
   const sigset_t set = wait_set();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
@@ -57,7 +55,8 @@ Signal StopSignals::wait(std::chrono::milliseconds time) {
   return Signal::Stop;
 }
 
-void StopSignals::force_exit_after(std::chrono::seconds timeout) {
+void StopSignals::begin_stop(std::chrono::seconds per_stage) {
+  per_stage_ = per_stage;
   signal(SIGINT, force_exit);
   signal(SIGTERM, force_exit);
   signal(SIGALRM, [](int) {
@@ -66,9 +65,13 @@ void StopSignals::force_exit_after(std::chrono::seconds timeout) {
     write_if_possible("), exiting now\n");
     _exit(1);
   });
-  alarm(static_cast<unsigned>(timeout.count()));
   const sigset_t set = stop_set();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+void StopSignals::stage(const char* what) {
+  current_stage = what;
+  alarm(static_cast<unsigned>(per_stage_.count()));
 }
 
 }  // namespace tt

@@ -18,11 +18,15 @@ class StopSignals {
   StopSignals();  // also ignores SIGPIPE
   // Returns the first signal that arrives within `time`.
   Signal wait(std::chrono::milliseconds time);
-  // After this call the next signal (program/force_exit.h), or the end of the timeout,
-  // terminates the process immediately.
-  void force_exit_after(std::chrono::seconds timeout);
-  // What is done now, for the message of a forced exit: "finishing files". A literal.
-  static void stage(const char* what);
+  // Begins the stop of the program. From now on the next signal (program/force_exit.h) terminates
+  // the process immediately, and so does a stage that takes longer than `per_stage`: with the
+  // exit status 1 and a message.
+  void begin_stop(std::chrono::seconds per_stage);
+  // The stage that begins, as the message names it: "finishing files". A literal.
+  void stage(const char* what);
+
+ private:
+  std::chrono::seconds per_stage_{};
 };
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// tt-server gets SIGTERM while it is busy: it exits within its 5 s limit (exit code 0; 1 when
+// tt-server gets SIGTERM while it is busy: it exits within its time limit (exit code 0; 1 when
 // the limit is exceeded) and leaves valid files.
 #include <fcntl.h>
 #include <gtest/gtest.h>
