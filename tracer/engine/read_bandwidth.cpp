@@ -189,6 +189,15 @@ Bandwidth stored_read_bandwidth(const std::filesystem::path& file, unsigned thre
   return std::unexpected(NoBandwidth::NotStored);
 }
 
+void store_read_bandwidth(const std::filesystem::path& file, unsigned threads,
+                          std::uint64_t bytes_per_second) {
+  std::error_code ignored;
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  // One short write, so that two programs at a time do not mix their lines.
+  std::ofstream(file, std::ios::app)
+      << std::format("{}\t{}\n", machine_key(threads), bytes_per_second);
+}
+
 Bandwidth read_bandwidth(const std::filesystem::path& file, unsigned threads) {
   if (const auto stored = stored_read_bandwidth(file, threads)) return stored;
   // Where the file cannot be written, the next model is not worth another second.
@@ -201,11 +210,7 @@ Bandwidth read_bandwidth(const std::filesystem::path& file, unsigned threads) {
     if (!measured) return measured;
     known = of_process.emplace(threads, *measured).first;
   }
-  std::error_code ignored;
-  std::filesystem::create_directories(file.parent_path(), ignored);
-  // One short write, so that two programs at a time do not mix their lines.
-  std::ofstream(file, std::ios::app)
-      << std::format("{}\t{}\n", machine_key(threads), known->second);
+  store_read_bandwidth(file, threads, known->second);
   return known->second;
 }
 

@@ -33,6 +33,9 @@ Bandwidth measure_read_bandwidth(unsigned threads);
 
 // The stored measurement of this machine with this number of threads.
 Bandwidth stored_read_bandwidth(const std::filesystem::path& file, unsigned threads);
+// Adds a measurement to the file and creates its folder; without an error if that is impossible.
+void store_read_bandwidth(const std::filesystem::path& file, unsigned threads,
+                          std::uint64_t bytes_per_second);
 
 // The same; otherwise that of this process, which measures once, and stores it in `file` (created
 // with its folder; a file that cannot be written is ignored). A measurement that failed is tried
