@@ -34,6 +34,7 @@
 #include "analysis/weights/compression.h"
 #include "analysis/weights/file_order.h"
 #include "analysis/weights/pattern.h"
+#include "analysis/weights/pin_plan.h"
 #include "analysis/weights/reuse.h"
 #include "analysis/weights/sequentiality.h"
 
@@ -518,6 +519,23 @@ Analysis reuse_row() {
       });
 }
 
+Analysis pin_order_row() {
+  struct Asked {
+    PageRange page{};
+  };
+  return on_session(
+      {.name = "pin-order",
+       .path = "pin-order",
+       .summary = "Which weights to keep in memory of a given size: their parts in the order in "
+                  "which the policy pinning keeps them, the most read first",
+       .answer = "One page of parts. A memory of `memory_bytes` holds a part and all before it",
+       .cost = Cost::AllSteps},
+      Parameters<Asked>().page(&Asked::page),
+      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
+        return pin_order(reader, asked.page, keep_going);
+      });
+}
+
 Analysis file_order_row() {
   struct Asked {
     std::uint64_t gap = kDefaultGap;
@@ -893,6 +911,7 @@ std::vector<Analysis> all_rows() {
       kv_row(),
       lens_row(),
       pattern_row(),
+      pin_order_row(),
       residency_row(),
       residual_row(),
       channels_row(),

@@ -349,12 +349,18 @@ double stopped_share(const SessionFigures& f) {
   return ratio(f.conditions.time.throttled_ns, f.conditions.time.total_ns);
 }
 
+// Whether the steps waited for a processor is unknown: slow reads do not show that it computed.
+bool may_have_waited(const SessionFigures& f, BandwidthUse use) {
+  return !f.conditions.verdict && (use == BandwidthUse::Below || use == BandwidthUse::FromCache);
+}
+
 const char* speed_limit(const SessionFigures& f, const BandwidthFinding& bandwidth) {
   if (f.conditions.verdict == Verdict::Disk || waits_per_token(f) >= 1) return "disk";
   if (is_contended_or_throttled(f) && waited_share(f) + stopped_share(f) >= kLimitingShare)
     return waited_share(f) >= stopped_share(f) ? "waiting" : "cpu_limit";
   if (is_contended_or_throttled(f)) return "disturbed";
   if (is_sampling_slow(f)) return "sampling";
+  if (may_have_waited(f, bandwidth.use)) return "unknown";
   switch (bandwidth.use) {
     case BandwidthUse::Near:
       return "bandwidth";
@@ -402,14 +408,15 @@ void add_unknown(const SessionFigures& f, const BandwidthFinding& bandwidth, Fig
   const auto measured_with = f.info.fact_number("host.read_bandwidth_threads");
   const std::string_view recorded = f.info.fact("host.no_read_bandwidth");
   const bool is_import = !f.info.fact("trace.imported_from").empty();
-  figures.add("unknown_because", bandwidth.use == BandwidthUse::Unclear ? "near_bandwidth"
-                                 : other_device_computes(f)             ? "other_device"
-                                 : !has_generated(f)                    ? "no_generation"
-                                 : bandwidth.bandwidth > 0              ? "few_steps"
-                                 : measured_with                        ? "other_threads"
-                                 : !recorded.empty()                    ? std::string(recorded)
-                                 : is_import                            ? "imported"
-                                                                        : "not_recorded");
+  figures.add("unknown_because", may_have_waited(f, bandwidth.use)        ? "no_conditions"
+                                 : bandwidth.use == BandwidthUse::Unclear ? "near_bandwidth"
+                                 : other_device_computes(f)               ? "other_device"
+                                 : !has_generated(f)                      ? "no_generation"
+                                 : bandwidth.bandwidth > 0                ? "few_steps"
+                                 : measured_with                          ? "other_threads"
+                                 : !recorded.empty()                      ? std::string(recorded)
+                                 : is_import                              ? "imported"
+                                                                          : "not_recorded");
   figures.add("rates", Count, static_cast<double>(f.step_read_rates.size()))
       .add("rates_needed", Count, static_cast<double>(kLeastRates))
       .add("threads", Count, static_cast<double>(threads_of(f)))

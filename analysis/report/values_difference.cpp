@@ -12,10 +12,19 @@
 
 #include "analysis/common/op_info.h"
 #include "analysis/tables/value_summary.h"
+#include "tracer/format/model/lens_values.h"
 
 namespace tt {
 
 namespace {
+
+// Whether both values can be subtracted: the logit lens has numbers of tokens
+// (analysis/values/chosen_change.h compares it).
+bool is_compared(const OutputValues& output) { return output.of != kLensValues; }
+
+std::uint64_t compared_outputs(const StepValues& values) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(values.outputs, is_compared));
+}
 
 // The captured outputs of a step, with the graph that they are of.
 struct StepOutputs {
@@ -73,9 +82,9 @@ void measure(ValuesDifference& difference, std::span<const float> left,
 template <class Visit>
 std::size_t for_each_pair(const StepOutputs& left, const StepOutputs& right, Visit visit) {
   std::multimap<std::string, const OutputValues*> others;  // equal names stay in order
-  for (const OutputValues& output : right.values.outputs)
+  for (const OutputValues& output : right.values.outputs | std::views::filter(is_compared))
     others.emplace(right.name(output), &output);
-  for (const OutputValues& output : left.values.outputs) {
+  for (const OutputValues& output : left.values.outputs | std::views::filter(is_compared)) {
     const std::string name = left.name(output);
     const auto other = others.lower_bound(name);
     const bool found = other != others.end() && other->first == name;
@@ -232,7 +241,7 @@ std::expected<ValuesComparison, TraceError> compare_values(const SessionReader& 
       done = std::unexpected(ours ? theirs.error() : ours.error());
       return false;
     }
-    compared_right += theirs->values.outputs.size();
+    compared_right += compared_outputs(theirs->values);
     comparing.add(*ours, *theirs);
     return true;
   });
@@ -241,7 +250,7 @@ std::expected<ValuesComparison, TraceError> compare_values(const SessionReader& 
   // The steps that only the right session has.
   std::uint64_t all_right = 0;
   const auto counted = right.for_each_values(StepId{0}, UINT32_MAX, [&](const StepValues& values) {
-    all_right += values.outputs.size();
+    all_right += compared_outputs(values);
     return keep_going();
   });
   if (!counted) return std::unexpected(counted.error());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <format>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -120,6 +121,11 @@ static const Fields<LensRow>& fields_of(const LensRow*) {
                {.null = "the session ended before"})
           .add("rank", "of the chosen token: 0, it is the most likely one", &LensRow::rank,
                {.null = "no token was chosen"})
+          .add("most_likely", "the token that the model would have said",
+               [](const LensRow& row) {
+                 return row.likely.empty() ? std::nullopt : std::optional(row.likely.front());
+               },
+               {.null = "not known"})
           .add("likely", "the 10 most likely tokens, the most likely one first", &LensRow::likely);
   return fields;
 }

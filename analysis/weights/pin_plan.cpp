@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <format>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "analysis/fields/fields.h"
+#include "analysis/fields/page_fields.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -60,6 +63,51 @@ PinPlan pin_plan(const ReadSequence& sequence, Bytes memory) {
   }
   for (PinnedWeight& weight : plan.weights) std::ranges::sort(weight.experts);
   return plan;
+}
+
+std::expected<Page<PinnedPart>, TraceError> pin_order(const SessionReader& reader, PageRange range,
+                                                      const ContinueCheck& keep_going) {
+  const auto sequence = weight_reads(reader, kAllRows, Grain::Part, keep_going);
+  if (!sequence) return std::unexpected(sequence.error());
+  Page<PinnedPart> page{.total = sequence->items.size(), .rows = {}};
+  Bytes memory{}, saved{};
+  std::uint64_t place = 0;
+  for (const std::uint32_t number : most_read_first(*sequence)) {
+    const ReuseItem& item = sequence->items[number];
+    const Bytes size{item.file.length};
+    memory += size;
+    saved.v += (item.reads - 1) * size.v;
+    if (!range.contains(place++)) continue;
+    page.rows.push_back({.tensor = item.tensor,
+                         .layer = item.layer,
+                         .expert = item.expert,
+                         .size = size,
+                         .reads = item.reads,
+                         .memory = memory,
+                         .saved = saved});
+  }
+  return page;
+}
+
+static const Fields<PinnedPart>& fields_of(const PinnedPart*) {
+  static const auto fields =
+      Fields<PinnedPart>("PinnedPart")
+          .add("tensor", "", &PinnedPart::tensor)
+          .add("layer", "", &PinnedPart::layer)
+          .add("expert", "absent unless the part is the slice of an expert",
+               [](const PinnedPart& part) {
+                 return part.expert < 0 ? std::nullopt : std::optional(part.expert);
+               })
+          .add("size_bytes", "", &PinnedPart::size)
+          .add("reads", "", &PinnedPart::reads)
+          .add("memory_bytes", "size of this part and of those before it", &PinnedPart::memory)
+          .add("saved_bytes", "bytes of reads that they serve from memory", &PinnedPart::saved);
+  return fields;
+}
+
+const Fields<Page<PinnedPart>>& fields_of(const Page<PinnedPart>*) {
+  static const auto fields = page_fields<PinnedPart>("PinOrder", "parts");
+  return fields;
 }
 
 std::vector<std::string> names_of(const PinPlan& plan) {

@@ -30,6 +30,20 @@ struct PinPlan {
 };
 PinPlan pin_plan(const ReadSequence& sequence, Bytes memory);
 
+// The parts that are read separately, in the order in which pinning keeps them: a memory of
+// `memory` bytes holds a part and all before it, and serves `saved` bytes of reads.
+struct PinnedPart {
+  std::string tensor;
+  LayerId layer = kNoLayer;
+  std::int32_t expert = -1;  // -1: not an expert slice
+  Bytes size{};
+  std::uint64_t reads = 0;
+  Bytes memory{}, saved{};
+};
+std::expected<Page<PinnedPart>, TraceError> pin_order(
+    const SessionReader& reader, PageRange range, const ContinueCheck& keep_going = never_cancel);
+const Fields<Page<PinnedPart>>& fields_of(const Page<PinnedPart>*);
+
 // Human-readable names of the plan's weights, grouped by equal layers or experts:
 // "attn_q.weight, attn_v.weight of layers 0-3", "experts 2, 5-7 of layer 1
 // (ffn_down_exps.weight)", "output.weight".

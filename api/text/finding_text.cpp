@@ -230,6 +230,10 @@ std::string options_of_threads(const Figures& f) {
   return has(f, "threads") ? std::format("-m MODEL -t {}", count(f, "threads")) : "-m MODEL";
 }
 constexpr UnknownLimit kUnknownLimits[] = {
+    {"no_conditions", "unknown",
+     [](const Figures&) -> std::string {
+       return "whether the steps waited for a processor was not recorded";
+     }},
     {"near_bandwidth", "near memory bandwidth",
      [](const Figures& f) {
        return "the ops read " + bandwidth_text(f) + ", which is near the limit";

@@ -229,6 +229,7 @@ TEST_F(ValuesCommand, LensSaysWhatTheModelWouldHaveSaid) {
     EXPECT_EQ(row["entropy"].get<float>(), values[1]);
     ASSERT_EQ(values.size(), width * 12);
     ASSERT_EQ(row["likely"].size(), 10U);
+    EXPECT_EQ(row["most_likely"], row["likely"][0]);
     for (std::size_t i = 0; i < 10; ++i) {
       EXPECT_EQ(row["likely"][i]["id"].get<float>(), values[(i + 2) * width]);
       EXPECT_NEAR(row["likely"][i]["probability"].get<double>(),

@@ -483,6 +483,18 @@ export const reuse = object<Reuse>({
     object<Reuse['curve'][number]>({ capacity_bytes: num, lru: saved, belady: saved, pin: saved }),
   ),
 });
+export type PinOrder = Schemas['PinOrder'];
+export const pinOrder = object<PinOrder>({
+  total: num,
+  parts: list(
+    object<PinOrder['parts'][number]>({
+      tensor: str,
+      expert: nullable(num),
+      size_bytes: num,
+      memory_bytes: num,
+    }),
+  ),
+});
 const usedExperts = list(object<Router['used'][number]>({ expert: num, choices: num, share: num }));
 const router = { experts: num, tokens: num, choices: num, entropy_bits: num, used: usedExperts };
 export type Experts = { readonly routers: readonly Router[] };

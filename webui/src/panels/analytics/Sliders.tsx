@@ -1,6 +1,8 @@
 // Sliders over the points of a curve that is loaded once: what one amount of memory would serve.
 import { useMemo } from 'preact/hooks';
-import { formatBytes, plural } from '../../format';
+import { formatBytes, formatCount, plural } from '../../format';
+import { MAX_PAGE_ROWS } from '../../net/api';
+import * as wire from '../../net/types';
 import { formatValue, labelOf, type ChartTable } from '../../charts/table';
 import type { OpenSession } from '../../state/session/open_session';
 import { Resource } from '../../state/resource';
@@ -8,7 +10,7 @@ import type { Store } from '../../state/store';
 import { useResource } from '../../ui/hooks';
 import { scopeNow } from './ChartCard';
 import { cachesRequest } from './pages/experts';
-import { pinnedRequest, reuseRequest } from './pages/reuse';
+import { pinnedIn, reuseRequest } from './pages/reuse';
 import type { ChartRequest } from './spec';
 
 export function useTable(session: OpenSession, steps: number, key: string, request: ChartRequest) {
@@ -72,15 +74,34 @@ function Slider(props: Props & { table: ChartTable; label: string; unit: string 
   );
 }
 
+const SHOWN = 40;
+
+function usePinOrder(session: OpenSession, steps: number) {
+  const resource = useMemo(
+    () =>
+      new Resource<wire.PinOrder>({
+        key: () => 'pin-order',
+        load: () =>
+          session.context.api.analysis(session.id, 'pin-order', wire.pinOrder, {
+            limit: MAX_PAGE_ROWS,
+          }),
+        reconnects: session.context.reconnects,
+      }),
+    [session, steps],
+  );
+  return useResource(resource).value;
+}
+
 // Which weights to keep in memory of this size.
 export function MemorySlider(props: Props) {
   const { store, session, steps } = props;
   const curve = useTable(session, steps, 'reuse', reuseRequest());
-  const weights = useTable(session, steps, 'pinned', pinnedRequest());
-  if (!curve || curve.keys.length === 0 || !weights) return null;
+  const order = usePinOrder(session, steps);
+  if (!curve || curve.keys.length === 0 || !order) return null;
   const bytes = Number(curve.keys[nearest(curve, props.value ?? Number(curve.keys[Math.floor(curve.keys.length / 2)] ?? 0))] ?? 0); // prettier-ignore
-  const size = weights.more?.find(({ name }) => name === 'memory so far')?.values ?? [];
-  const kept = weights.keys.filter((_, row) => (size[row] ?? Infinity) <= bytes).map(String);
+  const kept = pinnedIn(order, bytes);
+  const parts = order.parts.filter(({ memory_bytes }) => memory_bytes <= bytes).length;
+  const atLeast = parts === MAX_PAGE_ROWS ? 'at least ' : ''; // of the parts that were asked for
   return (
     <section role="group" class="chart-card" data-size="wide" aria-label="What fits into memory">
       <header>
@@ -88,12 +109,13 @@ export function MemorySlider(props: Props) {
       </header>
       <p class="chart-about dim">
         Bytes that must be read from the disk with this much memory for weights, as a share of all
-        bytes read. The list has the weights in the order in which they would be pinned: the most
-        read first.
+        bytes read. The list has what pinning keeps, the most read parts first: a tensor, or the
+        slices of experts that are read separately.
       </p>
       <Slider {...props} table={curve} label="Memory for weights" unit="" />
       <p>
-        Pinned: {kept.length} of {plural(weights.keys.length, 'weight')} in {formatBytes(bytes)}.{' '}
+        Pinned: {atLeast}
+        {formatCount(parts)} of {plural(order.total, 'part')} in {formatBytes(bytes)}.{' '}
         <button
           type="button"
           class="link"
@@ -105,22 +127,24 @@ export function MemorySlider(props: Props) {
           Show the memory in the map
         </button>
       </p>
-      <ol class="pinned" aria-label="Weights to pin">
-        {kept.slice(0, 40).map((name) => (
-          <li key={name}>
+      <ul class="pinned" aria-label="Weights to pin">
+        {kept.slice(0, SHOWN).map(({ tensor, experts }) => (
+          <li key={tensor}>
             <button
               type="button"
               class="link mono"
               onClick={() => {
-                store.select({ kind: 'tensor', name });
+                store.select({ kind: 'tensor', name: tensor });
               }}
             >
-              {name}
+              {tensor}
             </button>
+            {experts.length > 0 &&
+              ` expert${experts.length === 1 ? '' : 's'} ${experts.join(', ')}`}
           </li>
         ))}
-        {kept.length > 40 && <li class="dim">and {plural(kept.length - 40, 'more')}</li>}
-      </ol>
+        {kept.length > SHOWN && <li class="dim">and {formatCount(kept.length - SHOWN)} more</li>}
+      </ul>
     </section>
   );
 }

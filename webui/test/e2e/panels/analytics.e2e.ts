@@ -220,13 +220,22 @@ describe('the other pages', () => {
     const slider = analytics.panel.getByRole('slider');
     await slider.focus();
     await page.keyboard.press('End');
-    // Whole weights, in the order of their reads, as many as fit.
-    const hot = await fixture.get<{ rows: { size_bytes: number }[] }>('hot?by=tensor&value=reads&limit=1000'); // prettier-ignore
-    let left = Number(curve.at(-1)?.memory);
-    const fit = hot.rows.filter(({ size_bytes }) => (left -= size_bytes) >= 0).length;
+    // The parts that are listed save what the curve says, but for the part that fits only in part.
+    const memory = Number(curve.at(-1)?.memory);
+    const { parts } = await fixture.get<{
+      parts: { tensor: string; memory_bytes: number; saved_bytes: number; size_bytes: number; reads: number }[];
+    }>('pin-order?limit=10000'); // prettier-ignore
+    const fit = parts.filter(({ memory_bytes }) => memory_bytes <= memory).length;
     await expect
       .poll(() => analytics.panel.getByText(/^Pinned: /).innerText())
-      .toContain(`Pinned: ${fit} of ${hot.rows.length} weights`);
+      .toContain(`Pinned: ${fit} of ${parts.length} parts`);
+    for (const { capacity_bytes, pin } of reuse.curve) {
+      const next = parts.findIndex(({ memory_bytes }) => memory_bytes > capacity_bytes);
+      const [whole, part] = [parts[next - 1], parts[next]];
+      const rest = part ? (part.reads - 1) * (capacity_bytes - (whole?.memory_bytes ?? 0)) : 0;
+      const saved = next < 0 ? (parts.at(-1)?.saved_bytes ?? 0) : (whole?.saved_bytes ?? 0);
+      expect(saved + rest).toBe(pin.bytes_saved);
+    }
     await page.keyboard.press('Home');
     await expect.poll(() => fixture.hash.get('p.analytics')).toBe(`page:reuse,memory:${curve[0]?.memory ?? ''}`); // prettier-ignore
     await page.keyboard.press('End');

@@ -45,23 +45,23 @@ const curveOf = (sizes: string | undefined): ChartRequest =>
     };
   });
 
-// Weights in the order in which they would be pinned.
-export const pinnedRequest = () =>
-  route('hot', { by: 'tensor', value: 'reads', limit: 1000 }, wire.hot, ({ rows }) => {
-    let sum = 0;
-    const cumulative = rows.map(({ size_bytes }) => (sum += size_bytes));
-    return {
-      key: { name: 'weight', of: 'tensor' },
-      keys: rows.map(({ name }) => name),
-      series: [{ name: 'reads', unit: 'count', values: rows.map(({ all }) => all.reads) }],
-      more: [
-        { name: 'size', unit: 'bytes', values: rows.map(({ size_bytes }) => size_bytes) },
-        { name: 'memory so far', unit: 'bytes', values: cumulative },
-        { name: 'bytes read', unit: 'bytes', values: rows.map(({ all }) => all.bytes_read) },
-      ],
-      words: [{ name: 'class', values: rows.map(({ heat }) => heat) }],
-    };
-  });
+// What pinning keeps in a memory of this size: each tensor with its expert slices (none: all of it).
+export interface PinnedWeight {
+  readonly tensor: string;
+  readonly experts: number[];
+}
+
+export function pinnedIn({ parts }: wire.PinOrder, bytes: number): readonly PinnedWeight[] {
+  const kept = new Map<string, PinnedWeight>();
+  for (const { tensor, expert, memory_bytes } of parts) {
+    if (memory_bytes > bytes) break;
+    const weight = kept.get(tensor) ?? { tensor, experts: [] };
+    kept.set(tensor, weight);
+    if (expert !== null) weight.experts.push(expert);
+  }
+  for (const { experts } of kept.values()) experts.sort((a, b) => a - b);
+  return [...kept.values()];
+}
 
 export const REUSE: readonly ChartSpec[] = [
   {
