@@ -293,6 +293,10 @@ TEST_F(ValuesCommand, ComparisonHasTheProbabilitiesOfChosenTokens) {
   EXPECT_EQ(same["tokens"], 3U);
   EXPECT_EQ(same["first"], nullptr);
   EXPECT_EQ(run_json(folder_, "compare a1.ttrace a.ttrace")["chosen"], nullptr);
+  // Its arrays have numbers of tokens, which have no difference.
+  const Result values = run_tt(folder_, "compare --values a1.ttrace a2.ttrace");
+  EXPECT_EQ(values.code, 1);
+  EXPECT_TRUE(values.err.contains("have no captured output in common")) << values.err;
 }
 
 // Routers that choose by probabilities, by sigmoids with a bias, and by logits.

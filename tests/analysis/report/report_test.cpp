@@ -422,6 +422,19 @@ TEST(Report, SaysHowFastADisturbedSessionReadAtLeast) {
       << text;
 }
 
+// As in attached sessions: steps that wait for a processor read as slowly as those that compute.
+TEST(Report, SlowReadsAreComputationOnlyIfWaitsWereRecorded) {
+  ReportData f = default_figures();
+  set_bandwidth(f, 20'000'000'000);
+  f.conditions.verdict = Verdict::Clean;
+  EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit).starts_with("Computation limits the speed"))
+      << text_of(f, FindingKind::SpeedLimit);
+  f.conditions.verdict = std::nullopt;
+  EXPECT_TRUE(text_of(f, FindingKind::SpeedLimit)
+                  .contains("unknown: whether the steps waited for a processor was not recorded"))
+      << text_of(f, FindingKind::SpeedLimit);
+}
+
 // What a user compares the speed with.
 TEST(Report, SaysWhichSpeedTheBandwidthAllows) {
   ReportData f = default_figures();

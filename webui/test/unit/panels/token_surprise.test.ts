@@ -9,6 +9,7 @@ const row = (token: number, probability: number | null): LensRow => ({
   entropy: 1,
   chosen: { id: 1, text: 'a', probability },
   rank: 0,
+  most_likely: null,
   likely: [],
 });
 
