@@ -21,6 +21,7 @@ from .errors import (
 from .recording import record
 from .session import Session, open
 from .session_set import SessionSet, open_set
+from .trend import Trend
 
 __version__ = "0.2.0"
 
@@ -34,6 +35,7 @@ __all__ = [
     "SessionError",
     "SessionSet",
     "TraceAnalyzer",
+    "Trend",
     "figures",
     "open",
     "open_set",

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from .errors import NoData
 from .session import Session
+from .trend import Trend
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure as PlotlyFigure
@@ -282,6 +283,48 @@ def heads(session: Session, value: Value = "accesses") -> SessionFigure:
 
 
 # --- plotly ---
+
+
+def trend(trend: Trend, figure: str, group: int = 0) -> SessionFigure:
+    """A figure of a set over days, or from session to session: medians with their 95 % intervals,
+    and, if the trend is significant, the slope."""
+    of_group = trend.points[trend.points.group == group]
+    points = of_group[(of_group.figure == figure) & of_group["median"].notna()]
+    if points.empty:
+        names = ", ".join(dict.fromkeys(of_group[of_group["median"].notna()].figure))
+        raise NoData(f"No session has the figure {figure!r}; there are: {names}.")
+    test = trend.figures[(trend.figures.group == group) & (trend.figures.figure == figure)].iloc[0]
+    by_day = trend.by == "day"
+    # Of sessions, the slope counts places; those without the figure have none.
+    at = points["at"].dt.tz_localize(None) if by_day else pd.Series(range(len(points)))
+    scale, unit = _unit(test.unit, float(points["median"].max()))
+    middle = points["median"].to_numpy() / scale
+    drawn, axes = _new(width=9, height=4.5)
+    below, above = points.low.to_numpy() / scale, points.high.to_numpy() / scale
+    known = ~np.isnan(below) & ~np.isnan(above)
+    axes.vlines(at.to_numpy()[known], below[known], above[known], color="#9ecae1", linewidth=4)
+    axes.plot(at.to_numpy(), middle, "o", color="#08306b", markersize=5)
+    if test.significant:
+        places = (
+            (at - at.iloc[0]).dt.days.to_numpy() if by_day else np.arange(len(points))
+        ) * test.slope / scale
+        axes.plot(at.to_numpy(), places + np.median(middle - places), color="#d62728", linewidth=1)
+    axes.set(xlabel=trend.by, ylabel=unit)
+    axes.set_title(test.sentence, fontsize=9, loc="left", wrap=True)
+    if by_day:
+        drawn.autofmt_xdate()
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.margins(y=0.15)
+    return drawn
+
+
+def _unit(unit: str, largest: float) -> tuple[float, str]:
+    if unit == "ns":
+        return _time_unit(largest)
+    if unit == "bytes":
+        return _byte_unit(largest)
+    return (0.01, "%") if unit == "share" else (1.0, unit)
 
 
 def interactive_timeline(session: Session, steps: range | None = None) -> PlotlyFigure:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from .errors import SessionError
+from .program import Program, run_tt
 from .session import Session, open
 
 
@@ -23,24 +21,16 @@ def record(
     seed: int | None = None,
     force: bool = False,
     options: Sequence[str] = (),
-    program: str | os.PathLike[str] = "tt",
+    program: Program = "tt",
 ) -> Session:
     """Runs one prompt (a text, or token ids) with `tt record` and opens the session.
 
     `options` are further options of `tt record`, such as ["--level", "verbose"]. `force` replaces
     an existing file. Raises SessionError with the message of the program.
     """
-    found = shutil.which(program)
-    if found is None:
-        raise SessionError(
-            f"The program {os.fspath(program)!r} was not found. Install tensor-trace, or pass the "
-            "path of tt: record(..., program='/path/to/tt')."
-        )
     if (prompt is None) == (tokens is None):
         raise ValueError("record() needs either a prompt or tokens")
     command = [
-        found,
-        "record",
         "--quiet",
         "--model",
         os.fspath(model),
@@ -57,7 +47,5 @@ def record(
         command += ["--seed", str(seed)]
     if force:
         command.append("--force")
-    ran = subprocess.run([*command, *options], capture_output=True, text=True, errors="replace")
-    if ran.returncode != 0:
-        raise SessionError(ran.stderr.strip() or f"tt record failed (exit status {ran.returncode})")
+    run_tt(program, "record", *command, *options)
     return open(Path(output))

@@ -12,7 +12,9 @@ import pandas as pd
 
 from .errors import MissingSession
 from .frames import concatenated
+from .program import Program, run_tt
 from .session import Reader, Session
+from .trend import By, Trend, trend_of
 
 Pathname = str | os.PathLike[str]
 
@@ -98,6 +100,20 @@ class SessionSet:
     def experts(self, steps: range | None = None) -> pd.DataFrame:
         """The choices of routers in all sessions."""
         return self.table("expert", None, steps)
+
+    def trend(
+        self, by: By = "day", *, disturbed: bool = False, program: Program = "tt"
+    ) -> Trend:
+        """Whether times, rates and bytes rise or fall over the days on which the sessions were
+        recorded, or from session to session. `disturbed`: times that other work of the machine
+        disturbed count, too.
+
+        The figures are computed by `tt trend`. Raises SessionError if there is no program `tt`, or
+        with its message.
+        """
+        options = ["--json", "--by", by, *(["--disturbed"] if disturbed else [])]
+        files = [os.path.abspath(path) for path in self._paths.values()]
+        return trend_of(run_tt(program, "trend", *options, *files))
 
     def __repr__(self) -> str:
         return f"<SessionSet of {len(self)}: {', '.join(self.names[:3])}{', ...' * (len(self) > 3)}>"

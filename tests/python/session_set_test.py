@@ -1,6 +1,8 @@
 """Several sessions in one data frame, beside `tt sql` over the same files."""
 
 import json
+import math
+import re
 import shutil
 import unittest
 from pathlib import Path
@@ -64,6 +66,51 @@ class SessionSetTest(unittest.TestCase):
         self.assertEqual(len(runs.steps()), sum(steps.values()))
         with runs.open("second") as session:
             self.assertTrue(session.is_moe)
+
+    def test_trend_is_that_of_tt_trend(self) -> None:
+        folder = self.folder / "days"
+        folder.mkdir(parents=True, exist_ok=True)
+        # The same answers, longer and longer, as if recorded on seven days.
+        start = r'"start_utc_ns":\d+'
+        for day in range(7):
+            log = self.folder / "day.ndjson"
+            sessions.run("export", sessions.session("small", tokens=2 + day), "--force", "-o", log)
+            ns = 1_700_000_000_000_000_000 + day * 86_400_000_000_000
+            log.write_text(re.sub(start, f'"start_utc_ns":{ns}', log.read_text(), count=1))
+            sessions.run("import", log, "--force", "-o", folder / f"{day}.ttrace")
+        runs = tt.open_set(folder)
+        for by in ("day", "session"):
+            with self.subTest(by=by):
+                trend = runs.trend(by, program=sessions.TT)
+                found = json.loads(sessions.run("trend", folder, "--json", "--by", by))
+                (group,) = found["groups"]
+                self.assertEqual(trend.by, by)
+                self.assertEqual(trend.groups.sessions.to_list(), [7])
+                self.assertEqual(trend.sentences, [of["sentence"] for of in group["figures"]])
+                for of in group["figures"]:
+                    row = trend.figures[trend.figures.figure == of["name"]].iloc[0]
+                    for name in ("p", "slope", "low", "high"):
+                        value = (of["trend"] or {}).get(name)
+                        self.assertTrue(row[name] == value or (value is None and math.isnan(row[name])))
+        # The medians are also those of the data frames.
+        steps = runs.steps(["phase", "bytes_read", "token_count"])
+        of_answer = steps[steps.phase == "generate"].groupby("session", observed=True)
+        per_token = of_answer.bytes_read.sum() / of_answer.token_count.sum()
+        name = "bytes read per generated token"
+        points = trend.points[trend.points.figure == name]
+        self.assertEqual(points["median"].to_list(), per_token.to_list())
+        self.assertEqual(points["names"].to_list(), [[one] for one in runs.names])
+        self.assertTrue(trend.figures[trend.figures.figure == name].significant.all())
+        for of in (trend, runs.trend(program=sessions.TT)):
+            axes = tt.figures.trend(of, name).axes[0]
+            self.assertEqual(axes.get_ylabel(), "MiB")
+            drawn = axes.lines[0].get_ydata()
+            self.assertEqual([round(2**20 * value) for value in drawn], per_token.round().to_list())
+            self.assertEqual(len(axes.lines), 2)  # the slope
+        with self.assertRaisesRegex(tt.NoData, name):
+            tt.figures.trend(trend, "speed")
+        with self.assertRaisesRegex(tt.SessionError, "not found. Install"):
+            runs.trend(program="/none/tt")
 
     def test_says_what_is_missing(self) -> None:
         Path(self.folder / "empty").mkdir(exist_ok=True)
