@@ -16,7 +16,7 @@ constexpr FormatInfo kFormats[] = {
     {Format::Csv, "csv", ".csv", "text/csv; charset=utf-8"},
     {Format::Json, "json", ".json", "application/json"},
     {Format::Ndjson, "ndjson", ".ndjson", "application/x-ndjson"},
-    {Format::Chrome, "chrome", ".trace.json", "application/json"},
+    {Format::Chrome, "chrome", ".trace.json.gz", "application/gzip"},
     {Format::Perfetto, "perfetto", ".pftrace", "application/x-protobuf"},
     {Format::Parquet, "parquet", ".parquet", "application/vnd.apache.parquet"},
     {Format::Arrow, "arrow", ".arrows", "application/vnd.apache.arrow.stream"},

@@ -13,9 +13,21 @@
 
 namespace tt::exchange {
 
-enum class TrackGroup : std::uint8_t { Steps, Layers, OpKinds, Sources };
-inline constexpr std::array<const char*, 4> kTrackGroups = {"steps", "layers", "op kinds",
-                                                            "memory sources"};
+// In the order in which viewers show them. Steps, tokens and faults are one track each.
+enum class TrackGroup : std::uint8_t {
+  Steps,
+  Tokens,
+  Faults,
+  Layers,
+  Components,
+  OpKinds,
+  Experts,
+  Sources
+};
+inline constexpr std::array<const char*, 8> kTrackGroups = {
+    "steps",      "tokens",   "page faults", "layers",
+    "components", "op kinds", "experts",     "memory sources"};
+inline constexpr bool is_one_track(TrackGroup group) { return group < TrackGroup::Layers; }
 
 struct Track {
   TrackGroup group{};

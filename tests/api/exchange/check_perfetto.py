@@ -39,6 +39,7 @@ def packets(lines):
 
 tracks, counters, parents = set(), set(), set()
 names = set()
+ordered, ranks = set(), defaultdict(int)
 open_slices = defaultdict(list)
 last = defaultdict(int)
 flows = defaultdict(int)
@@ -56,6 +57,12 @@ for packet in packets(sys.stdin):
             counters.add(uuid)
         for parent in packet["track_descriptor.parent_uuid"]:
             check(parent in tracks, "parent", parent)
+            check(parent in ordered, "children without an order", parent)
+            rank = int(packet["track_descriptor.sibling_order_rank"][0])
+            check(rank > ranks[parent], "rank of", uuid)
+            ranks[parent] = rank
+        if packet["track_descriptor.child_ordering"] == ["EXPLICIT"]:
+            ordered.add(uuid)
     if not packet["track_event"]:
         continue
     kind, uuid = packet["track_event.type"][0], packet["track_event.track_uuid"][0]
@@ -66,9 +73,11 @@ for packet in packets(sys.stdin):
     counts[kind] += 1
     if kind == "TYPE_SLICE_BEGIN":
         check(uuid not in counters, "slice on a counter")
-        check(packet["track_event.name_iid"][0] in names, "name")
+        name = packet["track_event.name_iid"]
+        check(name[0] in names if name else packet["track_event.name"], "name")
         open_slices[uuid].append((at, packet["track_event.categories"][0].strip('"')))
-        steps = steps or uuid
+        if open_slices[uuid][-1][1] == "step":
+            steps = uuid
         check(len(open_slices[uuid]) <= (2 if uuid == steps else 1), "overlap on", uuid, at)
         for flow in packet["track_event.flow_ids"]:
             flows[flow] += 1

@@ -1,8 +1,10 @@
 #include "tests/api/exchange/export_check.h"
 
 #include <arrow/api.h>
+#include <arrow/io/compressed.h>
 #include <arrow/io/memory.h>
 #include <arrow/ipc/reader.h>
+#include <arrow/util/compression.h>
 #include <gtest/gtest.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/file_reader.h>
@@ -459,6 +461,21 @@ std::vector<std::vector<std::string>> csv_rows(const std::string& text) {
   return rows;
 }
 
+std::string text_of_gzip(const std::string& bytes) {
+  const auto codec = arrow::util::Codec::Create(arrow::Compression::GZIP);
+  EXPECT_TRUE(codec.ok());
+  const auto unpacked = arrow::io::CompressedInputStream::Make(
+      codec->get(), std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(bytes)));
+  EXPECT_TRUE(unpacked.ok());
+  std::string text;
+  for (;;) {
+    const auto more = (*unpacked)->Read(1 << 20);
+    EXPECT_TRUE(more.ok()) << more.status().ToString();
+    if (!more.ok() || (*more)->size() == 0) return text;
+    text += (*more)->ToString();
+  }
+}
+
 void expect_exports_agree(const SessionReader& reader) {
   const FiveTotals walked = walked_totals(reader);
   const Lines csv = csv_rows(export_text(reader, {.format = Format::Csv}));
@@ -473,7 +490,7 @@ void expect_exports_agree(const SessionReader& reader) {
   EXPECT_EQ(totals_of_arrow_file(export_text(reader, {.format = Format::ArrowFile})), walked);
   expect_dot(reader);
   const std::pair bytes(walked.read, walked.written);
-  EXPECT_EQ(bytes_of_chrome(export_text(reader, {.format = Format::Chrome})), bytes);
+  EXPECT_EQ(bytes_of_chrome(text_of_gzip(export_text(reader, {.format = Format::Chrome}))), bytes);
   EXPECT_EQ(bytes_of_perfetto(export_text(reader, {.format = Format::Perfetto})), bytes);
 }
 

@@ -25,6 +25,9 @@ FiveTotals walked_totals(const SessionReader& reader);
 // The complete output of an export.
 std::string export_text(const SessionReader& reader, const exchange::ExportOptions& options);
 
+// The text in a gzip file.
+std::string text_of_gzip(const std::string& bytes);
+
 // The fields of each CSV line without quotes; null is "\0".
 std::vector<std::vector<std::string>> csv_rows(const std::string& text);
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "perfetto_trace.pb.h"
 #include "tests/api/exchange/export_check.h"
 #include "tracer/format/access/access.h"
+#include "tracer/text/utf8.h"
 
 namespace tt::test {
 namespace {
@@ -49,43 +51,82 @@ struct Timeline {
 
 constexpr const char* kSteps = "steps/steps";
 
-// `step_name` formats the name of a step. `chained`: one flow connects all steps.
-template <class StepName>
-Timeline expected(const SessionReader& reader, StepName step_name, bool chained) {
+// The last op before `reader` that wrote into the memory of `root`; -1: none.
+int last_writer(const GraphTemplate& graph, std::span<const Access> accesses, TensorId root,
+                OpId reader) {
+  int last = -1;
+  for (const Access& access : accesses)
+    if (access.write && access.op < reader && graph.root(access.tensor) == root)
+      last = static_cast<int>(access.op.v);
+  return last;
+}
+
+std::string text_of(const SessionReader& reader, const Step& step) {
+  std::string text;
+  for (const Token& token : reader.tokens(step.first_token, step.n_tokens).value())
+    text += token.text;
+  return to_valid_utf8(text);
+}
+
+// `chrome`: only the steps with their ops.
+Timeline expected(const SessionReader& reader, bool chrome) {
   Timeline line;
   std::vector<FlowPoint> steps;
   std::uint64_t tokens = 0;
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
-    line.tracks[kSteps].insert({step.begin.v, step.end.v, step_name(step)});
+    line.tracks[kSteps].insert({step.begin.v, step.end.v,
+                                chrome ? std::format("step {} ({})", step.id.v, to_text(step.phase))
+                                       : std::string(to_text(step.phase))});
+    if (!chrome)
+      line.tracks["tokens/tokens"].insert({step.begin.v, step.end.v, text_of(reader, step)});
     steps.push_back({kSteps, step.begin.v});
     tokens += step.n_tokens;
     const auto graph = reader.graph(step.graph).value();
     std::uint64_t bytes[2] = {};
     std::map<std::uint32_t, std::set<Source>> sources;  // by op
-    for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
+    const std::vector<Access> accesses = accesses_of(*graph);
+    std::vector<std::int64_t> begins(graph->ops.size(), -1);  // -1: did not run
+    for (std::size_t op = 0; op < step.op_ends.size(); ++op)
+      begins[op] = op == 0 ? step.first_op.v : step.op_ends[op - 1].v;
+    std::set<std::tuple<LayerId, std::int32_t>> experts;
+    for_each_access(*graph, accesses, step, [&](const StepAccess& access) {
       bytes[access.write] += access.touched.v;
+      const LayerId layer = graph->op(access.op).layer;
+      if (chrome || access.expert < 0 || !experts.emplace(layer, access.expert).second) return;
+      line.tracks[std::format("experts/layer {}", layer.v)].insert(
+          {begins[access.op.v], begins[access.op.v], std::format("expert {}", access.expert)});
+    });
+    std::set<std::pair<int, int>> arrows;
+    for (const Access& access : accesses) {
+      if (chrome || access.write || begins[access.op.v] < 0) continue;
+      const int writer = last_writer(*graph, accesses, graph->root(access.tensor), access.op);
+      if (writer >= 0) arrows.emplace(writer, static_cast<int>(access.op.v));
+    }
+    for (const auto& [from, to] : arrows)
+      line.flows.insert({{kSteps, begins[static_cast<std::size_t>(from)]},
+                         {kSteps, begins[static_cast<std::size_t>(to)]}});
+    for_each_access(*graph, accesses, step, [&](const StepAccess& access) {
       if (access.touched.v > 0) sources[access.op.v].insert(graph->tensor(access.tensor).source);
     });
-    std::vector<FlowPoint> layers;
-    LayerId last_layer = kNoLayer;
     std::int64_t begin = step.first_op.v;
     for (OpId op{0}; op.v < step.op_ends.size(); ++op.v) {
       const LayerId layer = graph->op(op).layer;
-      const Slice slice{begin, step.op_ends[op.v].v, op_name(*graph, graph->op(op))};
+      const std::string kind = op_name(*graph, graph->op(op));
+      const Tensor& output = graph->tensor(graph->node(graph->op(op).last()).output);
+      const Slice slice{begin, step.op_ends[op.v].v, output.name + " " + kind};
       const std::string layer_track =
           layer == kNoLayer ? "layers/outside layers" : std::format("layers/layer {}", layer.v);
       const Slice mark{begin, begin, slice.name};
       line.op_ns += slice.end - begin;
       line.tracks[kSteps].insert(slice);
+      begin = slice.end;
+      if (chrome) continue;
       line.tracks[layer_track].insert(mark);
-      line.tracks["op kinds/" + slice.name].insert(mark);
+      line.tracks["op kinds/" + kind].insert(mark);
+      line.tracks[std::string("components/") + to_text(output.component)].insert(mark);
       for (const Source source : sources[op.v])
         line.tracks[std::string("memory sources/") + to_text(source)].insert(mark);
-      if (layers.empty() || layer != last_layer) layers.push_back({kSteps, begin});
-      last_layer = layer;
-      begin = slice.end;
     }
-    if (layers.size() > 1) line.flows.insert(layers);
     const auto seconds = static_cast<double>(step.end.v - step.begin.v) / 1e9;
     const char* names[] = {"read", "written"};
     for (int i = 0; i < 2; ++i) {
@@ -94,11 +135,21 @@ Timeline expected(const SessionReader& reader, StepName step_name, bool chained)
       line.counters[names[i]].emplace_back(step.end.v, 0);
     }
     line.counters["tokens"].emplace_back(step.end.v, static_cast<double>(tokens));
+    if (!chrome) {
+      std::uint64_t faults = 0;
+      EXPECT_TRUE(reader.for_each_faults(step.id, 1, [&](const StepFaults& of) {
+        faults += of.count;
+        for (const PageFault& fault : of.faults)
+          line.tracks["page faults/page faults"].insert({fault.at.v, fault.at.v, "read from disk"});
+        return true;
+      }));
+      line.counters["faults"].emplace_back(step.end.v, static_cast<double>(faults));
+    }
     return true;
   });
   EXPECT_TRUE(read.has_value());
-  if (chained && steps.size() > 1) line.flows.insert(steps);
-  for (std::size_t i = 1; !chained && i < steps.size(); ++i)
+  if (!chrome && steps.size() > 1) line.flows.insert(steps);
+  for (std::size_t i = 1; chrome && i < steps.size(); ++i)
     line.flows.insert({steps[i - 1], steps[i]});
   return line;
 }
@@ -113,7 +164,7 @@ Timeline of_chrome(const std::string& text) {
   for (const json& event : json::parse(text)["traceEvents"]) {
     const std::string phase = event["ph"], name = event["name"];
     const int pid = event["pid"], tid = event["tid"];
-    if (phase == "M" && name == "process_name") groups[pid] = event["args"]["name"];
+    if (phase == "M" && name == "process_name") groups[pid] = "steps";
     if (phase == "M" && name == "thread_name") {
       const bool is_new =
           tracks
@@ -124,10 +175,8 @@ Timeline of_chrome(const std::string& text) {
     if (phase == "X") {
       line.tracks[tracks[{pid, tid}]].insert(
           {ns(event["ts"]), ns(event["ts"]) + ns(event["dur"]), name});
-      if (event["cat"] != "step") line.op_ns += ns(event["dur"]);
+      if (event["cat"] == "op") line.op_ns += ns(event["dur"]);
     }
-    if (phase == "i")
-      line.tracks[tracks[{pid, tid}]].insert({ns(event["ts"]), ns(event["ts"]), name});
     if (phase == "C") {
       for (const auto& [of, value] : event["args"].items())
         line.counters[of].emplace_back(ns(event["ts"]), value.get<double>());
@@ -148,13 +197,14 @@ Timeline of_perfetto(const std::string& bytes) {
   std::map<std::uint64_t, std::string> names, descriptors, tracks;
   struct Open {
     Slice slice;
-    bool is_step = false;
+    bool is_op = false;
   };
   std::map<std::uint64_t, std::vector<Open>> open;  // an end event closes the last open slice
   std::map<std::uint64_t, std::vector<FlowPoint>> flows;
   const std::map<std::string, std::string> counters = {{"bytes read per second", "read"},
                                                        {"bytes written per second", "written"},
-                                                       {"tokens", "tokens"}};
+                                                       {"tokens", "tokens"},
+                                                       {"page faults of a step", "faults"}};
   for (const proto::TracePacket& packet : trace.packet()) {
     for (const auto& name : packet.interned_data().event_names()) names[name.iid()] = name.name();
     if (packet.has_track_descriptor()) {
@@ -169,18 +219,18 @@ Timeline of_perfetto(const std::string& bytes) {
     const auto ns = static_cast<std::int64_t>(packet.timestamp());
     switch (event.type()) {
       case proto::TrackEvent::TYPE_SLICE_BEGIN:
-        open[track].push_back(
-            {{ns, 0, names[event.name_iid()]}, event.categories().at(0) == "step"});
+        open[track].push_back({{ns, 0, event.has_name() ? event.name() : names[event.name_iid()]},
+                               event.categories().at(0) == "op"});
         for (const std::uint64_t flow : event.flow_ids())
           flows[flow].push_back({tracks[track], ns});
         break;
       case proto::TrackEvent::TYPE_SLICE_END: {
         EXPECT_FALSE(open[track].empty()) << tracks[track] << " at " << ns;
         if (open[track].empty()) break;
-        auto [slice, is_step] = std::move(open[track].back());
+        auto [slice, is_op] = std::move(open[track].back());
         open[track].pop_back();
         slice.end = ns;
-        if (!is_step) line.op_ns += slice.end - slice.begin;
+        if (is_op) line.op_ns += slice.end - slice.begin;
         line.tracks[tracks[track]].insert(std::move(slice));
         break;
       }
@@ -257,16 +307,10 @@ std::uint64_t expect_timelines(const SessionReader& reader) {
   std::uint64_t slices = 0;
   for (const bool chrome : {true, false}) {
     SCOPED_TRACE(chrome ? "Chrome" : "Perfetto");
-    const Timeline line = expected(
-        reader,
-        [&](const Step& step) {
-          return chrome ? std::format("step {} ({})", step.id.v, to_text(step.phase))
-                        : std::string(to_text(step.phase));
-        },
-        !chrome);
+    const Timeline line = expected(reader, chrome);
     const std::string text =
         export_text(reader, {.format = chrome ? Format::Chrome : Format::Perfetto});
-    expect_same(chrome ? of_chrome(text) : of_perfetto(text), line);
+    expect_same(chrome ? of_chrome(text_of_gzip(text)) : of_perfetto(text), line);
     expect_no_overlap(line);
     for (const auto& [track, of] : line.tracks) slices += chrome ? of.size() : 0;
   }

@@ -112,7 +112,7 @@ std::string head_of(RawClient& client) {
 
 TEST(LongWork, ExportStopsWhenClientDisconnects) {
   LongServer long_server;
-  for (const char* format : {"ndjson", "csv", "json", "chrome"}) {
+  for (const char* format : {"ndjson", "csv", "json", "perfetto"}) {
     SCOPED_TRACE(format);
     {
       RawClient client(long_server.server().port, 4096);

@@ -51,7 +51,7 @@ const FORMATS = {
   Parquet: ['parquet', '.parquet'],
   'Arrow stream': ['arrow', '.arrows'],
   'Arrow file': ['arrow-file', '.arrow'],
-  'Chrome trace': ['chrome', '.trace.json'],
+  'Chrome trace': ['chrome', '.trace.json.gz'],
   'Perfetto trace': ['perfetto', '.pftrace'],
   'Graphviz graph': ['dot', '.dot'],
   'run folder': ['folder', '.tar'],
