@@ -14,6 +14,9 @@
 #include <optional>
 #include <print>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "api/exchange/columnar/columnar_export.h"
@@ -26,16 +29,34 @@
 #include "cli/options/session_files.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/standard_output.h"
+#include "cli/video/film.h"
+#include "cli/video/video_encoder.h"
 #include "program/installation.h"
 #include "program/validators.h"
 #include "server/page_file/page_file.h"
 #include "tracer/format/file/session_reader.h"
 #include "tracer/text/join.h"
+#include "tracer/text/parse_number.h"
 
 namespace tt::cli {
 namespace {
 
 using namespace tt::exchange;
+
+// What the rows of the map of a video can be.
+const std::map<std::string, Axis> kVideoMaps = {
+    {to_text(Axis::Layer), Axis::Layer},   {to_text(Axis::Component), Axis::Component},
+    {to_text(Axis::OpKind), Axis::OpKind}, {to_text(Axis::Tensor), Axis::Tensor},
+    {to_text(Axis::Expert), Axis::Expert}, {to_text(Axis::File), Axis::File},
+    {to_text(Axis::Source), Axis::Source}};
+
+struct VideoOptions {
+  std::optional<Axis> map;
+  std::optional<double> speed;
+  std::optional<std::uint32_t> frames_per_second;
+  std::string size;  // "1280x720"; empty: the default
+  bool any() const { return map || speed || frames_per_second || !size.empty(); }
+};
 
 struct ExportCommand {
   std::string format;
@@ -46,6 +67,7 @@ struct ExportCommand {
   std::optional<LogLevel> level;
   StepRangeOptions steps;
   std::uint64_t part_rows = 0;  // 0: one file
+  VideoOptions video;
   bool force = false, quiet = false, dated = false;
 };
 
@@ -57,6 +79,8 @@ std::string dated_name(const ExportCommand& command, std::int64_t start_utc_ns) 
       std::format("{:%Y%m%d_%H%M%S}", sys_time<seconds>{seconds{start_utc_ns / 1'000'000'000}});
   if (command.format == kRunFolder) return "run_" + date;
   if (command.format == kPageFile) return "session_" + date + std::string(kPageFileExtension);
+  if (const VideoFormat* const video = find_video_format(command.format))
+    return "session_" + date + std::string(video->extension);
   const auto format = find_format(command.format);
   if (format == Format::Ndjson) return "llama_instrumentation_" + date + ".log";
   return "session_" + date + std::string(format ? format_info(*format).extension : "");
@@ -83,8 +107,16 @@ bool is_page_file(const ExportCommand& command) {
   return command.output.string().ends_with(kPageFileExtension);
 }
 
-// --format, otherwise the format with the longest matching extension of the output: s.trace.json
-// is not JSON. nullopt: unknown.
+// Null: the output is not a video.
+const VideoFormat* video_format_of(const ExportCommand& command) {
+  if (!command.format.empty()) return find_video_format(command.format);
+  for (const VideoFormat& format : video_formats())
+    if (command.output.string().ends_with(format.extension)) return &format;
+  return nullptr;
+}
+
+// --format, otherwise the format with the longest matching extension of the output. nullopt:
+// unknown.
 std::optional<Format> format_of(const ExportCommand& command) {
   if (!command.format.empty()) return find_format(command.format);
   const FormatInfo* best = nullptr;
@@ -102,6 +134,7 @@ std::vector<std::string> known_formats() {
   for (const FormatInfo& facts : formats()) names.emplace_back(facts.name);
   names.emplace_back(kRunFolder);
   names.emplace_back(kPageFile);
+  for (const VideoFormat& video : video_formats()) names.emplace_back(video.name);
   return names;
 }
 
@@ -132,6 +165,48 @@ WriteResult write_page(const ExportCommand& command, const ContinueCheck& keep_g
       command, [&](const ByteSink& sink) { return write_page_file(options, sink, keep_going); });
 }
 
+// Width and height of "1280x720". Codecs need even numbers.
+std::optional<std::pair<std::uint32_t, std::uint32_t>> parse_size(std::string_view text) {
+  const std::size_t x = text.find('x');
+  if (x == std::string_view::npos) return std::nullopt;
+  const auto width = parse_number<std::uint32_t>(text.substr(0, x)),
+             height = parse_number<std::uint32_t>(text.substr(x + 1));
+  if (!width || !height || *width < 320 || *width > 3840 || *height < 240 || *height > 2160 ||
+      *width % 2 != 0 || *height % 2 != 0)
+    return std::nullopt;
+  return std::pair(*width, *height);
+}
+
+WriteResult write_video(const ExportCommand& command, const VideoFormat& format,
+                        const FilmOptions& chosen, const SessionReader& reader,
+                        const ContinueCheck& keep_going) {
+  const auto failed = [](const std::string& why) {
+    return std::unexpected(TraceError{TraceError::Kind::Io, why});
+  };
+  const auto steps = reader.step_count();
+  if (!steps) return std::unexpected(steps.error());
+  FilmOptions options = chosen;
+  const ExportRange& range = command.options.range;
+  options.steps = {range.first.v, range.last ? std::min(*steps, range.last->v + 1) : *steps};
+  auto film = Film::make(reader, options, keep_going);
+  if (!film) return std::unexpected(film.error());
+  auto file = OutputFile::create(command.output);
+  if (!file) return std::unexpected(file.error());
+  auto encoder = VideoEncoder::start({.format = &format,
+                                      .width = options.width,
+                                      .height = options.height,
+                                      .frames_per_second = options.frames_per_second,
+                                      .subtitles = film->subtitles(),
+                                      .output = file->written_path()});
+  if (!encoder) return failed(encoder.error());
+  for (std::size_t frame = 0; frame < film->frames(); ++frame) {
+    if (!keep_going()) return std::unexpected(cancelled_error());
+    if (!encoder->add(std::as_bytes(film->picture(frame)))) break;
+  }
+  if (const auto done = encoder->finish(); !done) return failed(done.error());
+  return file->commit();
+}
+
 // The export for any output form, as one function.
 using ExportFunction =
     std::function<WriteResult(const SessionReader& reader, const ContinueCheck& keep_going)>;
@@ -142,6 +217,9 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
   if (command.steps.to)
     command.options.range.last = StepId{static_cast<std::uint32_t>(*command.steps.to - 1)};
   const bool to_stdout = command.output == "-";
+  if (command.video.any() && video_format_of(command) == nullptr)
+    return std::unexpected(
+        "--map, --speed, --fps and --size are for videos: --format webm, mp4 or gif");
   if (command.files.set && command.part_rows == 0) {
     return std::unexpected(
         "several sessions are written as one dataset, a folder for each: use --format parquet "
@@ -180,6 +258,38 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
     if (auto error = find_file()) return std::unexpected(*std::move(error));
     return [&command](const SessionReader&, const ContinueCheck& keep_going) {
       return write_page(command, keep_going);
+    };
+  }
+  if (command.format.empty() && command.output.string().ends_with(".trace.json")) {
+    return std::unexpected(
+        std::format("a trace for Chrome is compressed, and viewers open it so: write to {0}.gz, or "
+                    "choose the rows as JSON with --format json",
+                    command.output.string()));
+  }
+  if (const VideoFormat* const video = video_format_of(command)) {
+    if (to_stdout)
+      return std::unexpected("a video cannot go to standard output. Specify a file with -o.");
+    if (command.level || command.part_rows > 0 || command.options.range.per_head ||
+        command.options.range.per_token) {
+      return std::unexpected(
+          "a video has no rows: --level, --per-head, --per-token and --part-rows are for other "
+          "formats");
+    }
+    FilmOptions film{
+        .frames_per_second = command.video.frames_per_second.value_or(video->frames_per_second),
+        .speed = command.video.speed};
+    film.map = command.video.map.value_or(film.map);
+    if (!command.video.size.empty()) {
+      const auto size = parse_size(command.video.size);
+      if (!size)
+        return std::unexpected(
+            "--size: must be WIDTHxHEIGHT with even numbers from 320x240 to 3840x2160, such as "
+            "1280x720");
+      std::tie(film.width, film.height) = *size;
+    }
+    if (auto error = find_file()) return std::unexpected(*std::move(error));
+    return [&command, video, film](const SessionReader& reader, const ContinueCheck& keep_going) {
+      return write_video(command, *video, film, reader, keep_going);
     };
   }
   const auto format = format_of(command);
@@ -231,7 +341,8 @@ std::optional<int> write_session(const std::string& file, const ExportFunction& 
   const std::uint64_t end =
       range.last ? std::min<std::uint64_t>(range.last->v + std::uint64_t{1}, *steps) : *steps;
   const std::uint64_t steps_to_write = end - std::min<std::uint64_t>(range.first.v, end);
-  const bool counts_steps = !is_page_file(command);  // else what the page asks
+  // Otherwise what the page asks, or pictures.
+  const bool counts_steps = !is_page_file(command) && video_format_of(command) == nullptr;
   const WriteResult written =
       run_export(*reader, counts_steps ? progress.start_steps("writing " + file, steps_to_write)
                                        : progress.start("writing " + file));
@@ -293,6 +404,25 @@ RunVerb add_export_command(CLI::App& command) {
                   "Number of rows after which a new file starts (parquet, arrow-file): writes "
                   "OUTPUT/session=ID/steps=A-B/part.parquet or part.arrow")
       ->type_name("N");
+  command
+      .add_option("--map", options->video.map,
+                  "Videos: the rows of the map, whose columns are the steps (default: layer)")
+      ->transform(choice(kVideoMaps))
+      ->type_name("ROWS");
+  command
+      .add_option(
+          "--speed", options->video.speed,
+          "Videos: speed relative to the run, such as 0.01 (default: so that the video lasts "
+          "20 s)")
+      ->check(number_above_zero(1000))
+      ->type_name("X");
+  command
+      .add_option("--fps", options->video.frames_per_second,
+                  "Videos: pictures per second (default: 30; gif: 10)")
+      ->check(whole_number(1, 60))
+      ->type_name("N");
+  command.add_option("--size", options->video.size, "Videos: size in pixels (default: 1280x720)")
+      ->type_name("WIDTHxHEIGHT");
   command.add_flag("--dated", options->dated,
                    "Name the output in the folder -o after the start of the session: run_DATE "
                    "(folder), llama_instrumentation_DATE.log (ndjson), session_DATE.EXTENSION");
@@ -304,6 +434,7 @@ RunVerb add_export_command(CLI::App& command) {
       "         tt export 'runs/*.ttrace' -o lake --format parquet --part-rows 10000000\n"
       "         tt export s.ttrace -o run --format folder\n"
       "         tt export s.ttrace -o s.html\n"
+      "         tt export s.ttrace -o s.webm --map tensor --speed 0.01\n"
       "         tt export s.ttrace -o tokens.parquet --per-token\n"
       "         tt export s.ttrace --format ndjson -o - | head");
   return [options] { return run(*options); };

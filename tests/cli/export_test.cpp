@@ -24,13 +24,16 @@ TEST(ExportCommand, RoundTripsThroughImport) {
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon' -n 6 -t 1 --ignore-eos -o a.ttrace").code, 0);
   // The extension selects the format.
   for (const char* name : {"a.csv", "a.json", "a.ndjson", "a.parquet", "a.arrow", "a.arrows",
-                           "a.trace.json", "a.pftrace", "a.dot"}) {
+                           "a.trace.json.gz", "a.pftrace", "a.dot"}) {
     const Result result = run_tt(folder, std::string("export a.ttrace -o ") + name);
     ASSERT_EQ(result.code, 0) << result.err;
     EXPECT_GT(std::filesystem::file_size(folder / name), 1000U) << name;
   }
   EXPECT_EQ(contents(folder / "a.parquet").substr(0, 4), "PAR1");
-  EXPECT_TRUE(contents(folder / "a.trace.json").contains("\"traceEvents\""));
+  EXPECT_EQ(contents(folder / "a.trace.json.gz").substr(0, 2), "\x1f\x8b");
+  const Result plain = run_tt(folder, "export a.ttrace -o a.trace.json");
+  EXPECT_EQ(plain.code, 1);
+  EXPECT_TRUE(plain.err.contains("a.trace.json.gz")) << plain.err;
   EXPECT_EQ(contents(folder / "a.dot"), run_tt(folder, "graph a.ttrace").out);
   ASSERT_EQ(run_tt(folder, "export a.ttrace -o run --format folder").code, 0);
   for (const char* picture :

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,9 @@ class Image {
   // Draws text; x and y are the upper left corner. Supports letters (case-insensitive), digits
   // and . , : / % + -; other characters are blank.
   void write(std::uint32_t x, std::uint32_t y, std::string_view words);
+
+  // By row, from the top.
+  std::span<const Colour> pixels() const { return pixels_; }
 
   // RGB, 8 bits per channel. Returns Io if libpng runs out of memory.
   std::expected<std::string, TraceError> png() const;
