@@ -66,6 +66,12 @@ export class Plane implements PlaneInput {
     for (const stop of this.stops) stop();
   }
 
+  // For a picture of what is shown, without what follows the pointer.
+  get shown(): { readonly host: HTMLElement; readonly canvases: readonly HTMLCanvasElement[] } {
+    const { host, base, overlay, rows } = this.parts;
+    return { host, canvases: [base, overlay, rows] };
+  }
+
   // Counts the changes of the pictures in view.
   get painted(): ReadonlySignal<number> {
     return this.painter.painted;

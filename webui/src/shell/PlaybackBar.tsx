@@ -1,4 +1,5 @@
-// Playback: the position in the session as steps and ops, its speed, and the loop.
+// Playback: the position in the session as steps and ops, its speed, the loop, and its video.
+import { useEffect, useMemo } from 'preact/hooks';
 import { formatNs, positionOf } from '../format';
 import { durationOf } from '../net/types';
 import type { OpenSession } from '../state/session/open_session';
@@ -9,6 +10,7 @@ import { SPEEDS, speedName } from '../state/view/speeds';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart, useResource } from '../ui/hooks';
+import { VideoRecording } from './video_recording';
 
 export function PlaybackBar({ store }: { store: Store }) {
   const session = store.open.value;
@@ -56,6 +58,7 @@ function Bar({ store, session }: Props) {
         }}
       />
       <Speed store={store} />
+      <Video store={store} session={session} />
       <IconButton
         icon="loop"
         label="Loop"
@@ -68,6 +71,29 @@ function Bar({ store, session }: Props) {
       <Position store={store} session={session} />
       <Slider store={store} session={session} />
     </section>
+  );
+}
+
+function Video({ store, session }: Props) {
+  const video = useMemo(() => new VideoRecording(store, session), [store, session]);
+  useEffect(
+    () => () => {
+      video.stop();
+    },
+    [video],
+  );
+  const recording = video.recording.value;
+  return (
+    <IconButton
+      icon="record"
+      label={recording ? 'Stop the video' : 'Record a video'}
+      hint={recording ? 'and save it' : 'of the range, else of the session, at this speed'}
+      pressed={recording}
+      onClick={() => {
+        if (recording) video.stop();
+        else video.start();
+      }}
+    />
   );
 }
 

@@ -9,6 +9,19 @@ export interface Viewport {
   pan(share: number): void; // fraction of the width; negative: to the left
   fit(): void;
   zoomToSelection?(): void;
+  film?(): Filmed;
+}
+
+// What a video shows of a panel: its canvases, one over the other, and its scale.
+export interface Filmed {
+  readonly host: HTMLElement; // contains the canvases
+  readonly canvases: readonly HTMLCanvasElement[];
+  readonly legend: {
+    readonly what: string;
+    readonly least: string;
+    readonly most: string;
+    readonly colour: (fraction: number) => string; // 0..1
+  } | null;
 }
 
 export type Overlay = 'palette' | 'help' | null;
@@ -54,6 +67,13 @@ export class Shell {
     return () => {
       if (this.viewports.get(panel) === viewport) this.viewports.delete(panel);
     };
+  }
+
+  // The panel that a video shows; null: none that can be filmed is open.
+  filmed(): Filmed | null {
+    const active = this.activePanel.peek();
+    const all = [...this.viewports].sort(([a], [b]) => Number(b === active) - Number(a === active));
+    return all.find(([, of]) => of.film)?.[1].film?.() ?? null;
   }
 
   // The controls of the panel used last, else of any: the keys work without a click first.

@@ -64,6 +64,7 @@ export class Store implements LiveSink {
   readonly settings: SettingsStore;
   readonly toasts = new Toasts();
   readonly saves: Saves;
+  readonly offer: Offer; // of files that the page makes
   readonly shell = new Shell();
   readonly navigation: Navigation;
   readonly connection: Connection;
@@ -102,6 +103,7 @@ export class Store implements LiveSink {
     this.panels = panels;
     this.open = this.current;
     this.saves = new Saves(api, this.toasts, offer);
+    this.offer = offer;
     this.leftTurns = this.left;
     this.now = this.clock;
     this.settings = new SettingsStore(local);

@@ -1,11 +1,13 @@
 // The map: every question of the kind "which part, when, how much" as one picture with axes to
 // choose. Presets are its usual axes.
-import { computed, signal } from '@preact/signals';
+import { computed, signal, type Signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
+import { colourOf } from '../../plane/colours';
 import type { Plane } from '../../plane/plane';
 import { PlaneView, type PlaneModel } from '../../plane/PlaneView';
 import { emptyScale, type Scale } from '../../plane/scale';
 import type { OpenSession } from '../../state/session/open_session';
+import type { Viewport } from '../../state/shell';
 import type { Store } from '../../state/store';
 import type { TraceData } from '../../state/session/trace_data';
 import { usePart } from '../../ui/hooks';
@@ -15,11 +17,11 @@ import type { SessionProps } from '../panel';
 import { describeCell } from './cell_text';
 import { MapFooter } from './MapFooter';
 import { MapModel } from './map_model';
-import type { XAxis } from './map_options';
+import { tracksOf, type XAxis } from './map_options';
 import { stepAt, tokenAt } from './map_selection';
 import { MapToolbar } from './MapToolbar';
 import { residencyLines } from './residency';
-import { axisName, valueName } from './units';
+import { axisName, unitOf, valueName } from './units';
 
 const MapTable = lazy(async () => (await import('./MapTable')).MapTable);
 
@@ -51,7 +53,9 @@ export function MapPanel({ store, session, panel }: SessionProps) {
           model={planeModel}
           scale={scale}
           plane={plane}
-          register={(viewport) => store.shell.registerViewport(panel, viewport)}
+          register={(viewport) =>
+            store.shell.registerViewport(panel, { ...viewport, ...filmOf(store, parts) })
+          }
           tip={(place, of) => {
             const scene = model.scene.peek();
             if (!scene) return null;
@@ -80,6 +84,31 @@ export function MapPanel({ store, session, panel }: SessionProps) {
       <MapFooter store={store} session={session} model={model} plane={plane} scale={scale} />
     </>
   );
+}
+
+interface Parts {
+  readonly model: MapModel;
+  readonly scale: Signal<Scale>;
+  readonly plane: Signal<Plane | null>;
+}
+
+function filmOf(store: Store, { model, scale, plane }: Parts): Pick<Viewport, 'film'> {
+  return {
+    film: () => {
+      const options = model.options.peek();
+      const unit = unitOf(options, tracksOf(options.y)[0] ?? 'layer');
+      const { min, max } = scale.peek();
+      const isLight = store.theme.peek() === 'light';
+      const colour = (at: number): string =>
+        `rgb(${colourOf(options.palette, at, isLight).join(' ')})`;
+      const shown = plane.peek()?.shown;
+      return {
+        host: shown?.host ?? document.body,
+        canvases: shown?.canvases ?? [],
+        legend: { what: unit.what, least: unit.text(min), most: unit.text(max), colour },
+      };
+    },
+  };
 }
 
 function tensorOf(model: MapModel, hit: { track: number; y: number | null }): string | null {

@@ -75,6 +75,17 @@ export class Playback {
     this.next();
   }
 
+  // Plays what is selected from its start, once.
+  playOnce(): void {
+    const session = this.open.peek();
+    const passage = session && this.passage(session);
+    if (!passage) return;
+    this.pause();
+    const view = this.navigation.view.peek();
+    this.navigation.go({ ...withStep(view, passage.first), selection: null, loop: false }, 'push');
+    this.play();
+  }
+
   // So slow that a step of the usual time can be watched.
   chooseSlowMotion(): void {
     const session = this.open.peek();

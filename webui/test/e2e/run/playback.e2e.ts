@@ -1,5 +1,7 @@
 // Playback on the real server: the position moves strip, map, table, inspector and answer together.
+import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { SPEEDS } from '../../../src/state/view/speeds';
 import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
@@ -78,6 +80,52 @@ async function samplesOfFrames(canvases: Readonly<Record<string, string>>) {
   }
   box.remove();
   return samples;
+}
+
+// Runs in the page: the first and the last picture of a video, as how much the colours of a part differ
+// from that of its corner.
+async function pictures(base64: string) {
+  const video = document.createElement('video');
+  video.muted = true;
+  const file = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  video.src = URL.createObjectURL(new Blob([file], { type: 'video/webm' }));
+  const until = (event: string): Promise<unknown> =>
+    new Promise((done, fail) => {
+      video.addEventListener(event, done, { once: true });
+      video.addEventListener('error', () => {
+        fail(new Error(video.error?.message));
+      });
+    });
+  const canvas = document.createElement('canvas');
+  const sumsNow = () => {
+    canvas.width = video.videoWidth;
+    canvas.height = video.videoHeight;
+    const ctx = canvas.getContext('2d');
+    ctx?.drawImage(video, 0, 0);
+    const sumOf = (x: number, y: number, w: number, h: number): number => {
+      const { data } = ctx?.getImageData(x, y, w, h) ?? { data: [] };
+      let sum = 0;
+      for (let i = 0; i < data.length; i += 4) {
+        const off = Math.abs((data[i] ?? 0) - (data[0] ?? 0)) + Math.abs((data[i + 2] ?? 0) - (data[2] ?? 0)); // prettier-ignore
+        if (off > 60) sum += 1;
+      }
+      return sum;
+    };
+    return {
+      clock: sumOf(700, 10, 560, 32),
+      map: sumOf(24, 84, 1232, 430),
+      scale: sumOf(500, 524, 280, 16),
+      text: sumOf(24, 552, 1232, 160),
+    };
+  };
+  const ready = until('loadeddata');
+  await ready;
+  const sums = [sumsNow()];
+  const ended = until('ended');
+  await video.play();
+  await ended;
+  sums.push(sumsNow());
+  return { width: video.videoWidth, height: video.videoHeight, seconds: video.currentTime, sums };
 }
 
 describe('playback', () => {
@@ -280,6 +328,39 @@ describe('playback', () => {
       )
       .toBe(3);
     await bar().getByRole('button', { name: 'Pause' }).click();
+  });
+
+  it('is recorded as a video of the range, with its map and tokens', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded(12);
+    // As fast as possible, but at least 1.5 s: on a busy machine, steps take ten times as long.
+    const { steps } = await fixture.get<{ steps: Step[] }>('steps?limit=8');
+    const ns = steps.slice(4, 8).reduce((sum, { duration_ns }) => sum + duration_ns, 0);
+    const speed = SPEEDS.findLast((one) => ns / 1e9 / one > 1.5) ?? SPEEDS[0];
+    await fixture.show(session, `r=step:4:8,&loop=1&speed=${speed}`);
+    const arrives = page.waitForEvent('download', { timeout: 0 }); // as long as a test may take
+    await bar().getByRole('button', { name: 'Record a video' }).click();
+    await bar().getByRole('button', { name: 'Stop the video' }).waitFor();
+    // It ends by itself, also of a loop.
+    const file = await arrives;
+    await bar().getByRole('button', { name: 'Record a video' }).waitFor();
+    expect(fixture.hash.get('loop')).toBeNull();
+    expect(file.suggestedFilename()).toBe(`${session}.webm`);
+    const bytes = await readFile(await file.path());
+    expect(bytes.subarray(0, 4).toString('hex')).toBe('1a45dfa3'); // EBML
+    if (process.env.TT_KEEP_VIDEO) await writeFile(process.env.TT_KEEP_VIDEO, bytes);
+    const player = await page.context().newPage(); // the page itself may load no media
+    const seen = await player.evaluate(pictures, bytes.toString('base64'));
+    await player.close();
+    expect([seen.width, seen.height]).toEqual([1280, 720]);
+    expect(seen.seconds).toBeGreaterThan(1);
+    // The parts of the first and of the last picture: text and map move, the scale does not.
+    const [first, last] = [seen.sums[0], seen.sums.at(-1)];
+    expect(last?.clock).not.toBe(first?.clock);
+    expect(last?.map).not.toBe(first?.map);
+    expect(last?.text).not.toBe(first?.text);
+    for (const part of ['clock', 'map', 'scale', 'text'] as const)
+      expect(last?.[part], `the ${part} is empty`).toBeGreaterThan(0);
   });
 
   it('of the text: tinted by time, dragging moves through the tokens', async () => {

@@ -240,6 +240,15 @@ describe('playback', () => {
     expect(view()).toBe(before);
   });
 
+  it('of a video begins at the start, also from the middle, and ends once, also of a loop', async () => {
+    store.navigation.change({ step: 2, loop: true }, 'replace');
+    playback.playOnce();
+    expect(view()).toMatchObject({ step: 0, loop: false });
+    await pass(20_000);
+    expect(view()).toMatchObject({ step: 2, selection: { kind: 'op', op: 9 } });
+    expect(playback.playing.value).toBe(false);
+  });
+
   it('goes on from the op or step that the user selects', async () => {
     playback.play();
     await pass(300);
