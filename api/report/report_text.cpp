@@ -79,4 +79,12 @@ std::string text_of(const Report& report, ReportFormat format) {
   return JinjaEngine().call("fill", tt::text_of({{"template", page}, {"variables", data}}));
 }
 
+std::string html_report_policy() {
+  constexpr std::string_view page = kHtmlTemplate;
+  constexpr std::string_view begin = R"("Content-Security-Policy" content=")";
+  constexpr std::size_t from = page.find(begin) + begin.size();
+  static_assert(page.contains(begin));
+  return std::string(page.substr(from, page.find('"', from) - from));
+}
+
 }  // namespace tt

@@ -32,8 +32,6 @@ using Response = httplib::Response;
 constexpr std::uint64_t kDefaultTokens = 1000;
 constexpr std::uint32_t kDefaultValuesWidth = 96, kDefaultValuesHeight = 64;  // cells
 constexpr std::uint32_t kMaxValuesPixels = 512;                               // of a side
-// A report has no scripts and only inline styles.
-constexpr const char* kReportPolicy = "default-src 'none'; style-src 'unsafe-inline'";
 
 struct FormatName {
   std::string_view word;
@@ -241,7 +239,7 @@ void respond_report(SessionStore& sessions, IndexCache& indexes, const std::stri
   }
   if (!figures) return respond(response, problem_of(figures.error()));
   if (format.format == ReportFormat::Html)
-    response.set_header("Content-Security-Policy", kReportPolicy);
+    response.set_header("Content-Security-Policy", html_report_policy());
   const Report report = report_of(*figures, compared ? &*compared : nullptr);
   respond(response, TextResponse{text_of(report, format.format), format.type});
 }

@@ -1,7 +1,9 @@
 // Exports and reports are files that the server makes: the page shows how far they are, and stops them.
-import { readFile } from 'node:fs/promises';
+import { copyFile, readFile } from 'node:fs/promises';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Breakdown, Report, SessionComparison } from '../../../src/net/types';
+import { startBrowser } from '../support/harness';
 import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
@@ -117,6 +119,46 @@ describe('files of a session', () => {
       expect(file.name).toBe(`${session}-report.${format}`);
       expect(file.bytes.equals(await fromServer(`report?format=${format}`)), format).toBe(true);
     } // prettier-ignore
+  });
+
+  it('the report sorts and filters its tables, from disk and offline, and is paged for print', async () => {
+    await fixture.recorded(3);
+    await open();
+    const arrives = fixture.page.waitForEvent('download', { timeout: 0 });
+    await item('Report as HTML').click();
+    const file = `${await (await arrives).path()}.html`;
+    await copyFile(file.slice(0, -5), file);
+    const browser = await startBrowser();
+    const report = await (await browser.newContext({ offline: true })).newPage();
+    const outside: string[] = [];
+    report.on('request', (request) => outside.push(request.url()));
+    report.on('pageerror', (error) => outside.push(error.message));
+    report.on('console', (message) => outside.push(message.text())); // a blocked script is one
+    await report.goto(pathToFileURL(file).href);
+    expect(outside.splice(0)).toEqual([pathToFileURL(file).href]);
+    const table = report.locator('h2:text-is("By layer") ~ table').first();
+    const bytes = async (): Promise<readonly number[]> => {
+      const at = await table.locator('th').evaluateAll((all) => all.findIndex((one) => one.textContent === 'generation: read')); // prettier-ignore
+      const texts = await table.locator(`tbody td:nth-child(${at + 1})`).allTextContents();
+      return texts.map(reportBytes);
+    };
+    const whole = await bytes();
+    expect(new Set(whole).size).toBeGreaterThan(1);
+    await table.getByRole('button', { name: 'generation: read' }).click();
+    expect(await bytes()).toEqual([...whole].sort((a, b) => b - a));
+    await table.getByRole('button', { name: 'generation: read' }).click();
+    expect(await bytes()).toEqual([...whole].sort((a, b) => a - b));
+    await report.getByRole('searchbox').fill('mul_mat');
+    const shown = await report.locator('tbody tr:visible').allTextContents();
+    expect(shown.length).toBeGreaterThan(0);
+    for (const row of shown) expect(row).toMatch(/mul_mat/i);
+    await report.getByRole('searchbox').fill('');
+    await report.emulateMedia({ media: 'print', colorScheme: 'dark' });
+    expect(await report.getByRole('searchbox').isVisible()).toBe(false);
+    const pdf = (await report.pdf({ preferCSSPageSize: true })).toString('latin1');
+    expect([...pdf.matchAll(/\/Type \/Page\b/g)].length).toBeGreaterThan(1);
+    expect(outside).toEqual([]);
+    await browser.close();
   });
 
   it('the report on two sessions has what the comparison says', async () => {
