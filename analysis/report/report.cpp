@@ -8,6 +8,7 @@
 
 #include "analysis/common/format_units.h"
 #include "analysis/findings/session_findings.h"
+#include "analysis/tables/session_overview.h"
 #include "tracer/format/model/quantile.h"
 
 namespace tt {
@@ -383,10 +384,12 @@ std::vector<Advice> advice_of(const ReportData& data) {
 
 Report report_of(const ReportData& data, const ReportComparison* compared) {
   const SessionInfo& info = data.info;
+  const auto program = attached_program(info);
   Report report{.title = title_of(info),
-                .subtitle = std::format("Session {}, {}, level {}, {}, {}", info.id,
+                .subtitle = std::format("Session {}, {}, level {}, {}, {}{}", info.id,
                                         when(info.start_utc_ns), to_text(info.level),
-                                        counted(info.n_layers, "layer"), to_text(info.state)),
+                                        counted(info.n_layers, "layer"), to_text(info.state),
+                                        program ? ", " + program->text : ""),
                 .compared = {},
                 .findings = session_findings(data),
                 .advice = advice_of(data),

@@ -3,10 +3,12 @@
 #include <array>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
+#include "tracer/format/model/server_slots.h"
 #include "tracer/text/utf8.h"
 
 namespace tt::sql {
@@ -158,6 +160,7 @@ struct FillFacts {
 struct TokenRow {
   std::int64_t row_id = 0;
   Token token;
+  std::optional<std::uint32_t> server_slot;
 };
 using T = const TokenRow&;
 
@@ -171,6 +174,10 @@ constexpr std::array kTokenColumns = {
     Column<TokenRow>{"sequence", "INTEGER",
                      [](T r, Output& o) {
                        if (r.token.sequence) o.integer(*r.token.sequence);
+                     }},
+    Column<TokenRow>{"server_slot", "INTEGER",
+                     [](T r, Output& o) {
+                       if (r.server_slot) o.integer(*r.server_slot);
                      }},
     Column<TokenRow>{"draft", "TEXT",
                      [](T r, Output& o) {
@@ -189,6 +196,9 @@ class TokenCursor final : public ChunkCursor<TokenRow> {
     constexpr std::int64_t kMax = std::numeric_limits<std::uint32_t>::max();
     at_ = std::max<std::int64_t>(0, constraint.from);
     end_ = std::min(constraint.to, kMax - 1) + 1;
+    const auto info = source_.info();
+    if (!info) return std::unexpected(info.error());
+    slots_ = server_slots(**info);
     return {};
   }
   Expected<bool> next_chunk(std::vector<TokenRow>& rows) override {
@@ -203,11 +213,13 @@ class TokenCursor final : public ChunkCursor<TokenRow> {
     at_ += kAtOnce;
     for (Token& token : *tokens) {
       make_utf8({&token.text});
-      rows.push_back({.row_id = token.index, .token = std::move(token)});
+      const auto slot = server_slot_of(slots_, token.sequence);
+      rows.push_back({.row_id = token.index, .token = std::move(token), .server_slot = slot});
     }
     return !rows.empty();
   }
   SessionSource& source_;
+  ServerSlots slots_;
   std::int64_t at_ = 0, end_ = 0;
 };
 

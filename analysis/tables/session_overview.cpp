@@ -22,6 +22,21 @@ std::expected<SessionOverview, TraceError> session_overview(const SessionReader&
                          .speed = *speed};
 }
 
+std::optional<AttachedProgram> attached_program(const SessionInfo& info) {
+  const std::string_view process = info.fact("attach.pid");
+  if (process.empty()) return std::nullopt;
+  std::string name(info.fact("attach.program"));
+  if (name.empty()) {  // a file of an older version
+    const std::string_view command = info.fact("attach.command");
+    const std::string_view program = command.substr(0, command.find(' '));
+    name = program.substr(program.rfind('/') + 1);
+  }
+  AttachedProgram program{.name = name, .text = std::format("{}, process {}", name, process)};
+  if (const std::string_view version = info.fact("library.ggml"); !version.empty())
+    program.text += std::format(", ggml {}", version);
+  return program;
+}
+
 std::string end_text(const SessionInfo& info) {
   const std::string_view reason = info.fact("result.stop_reason");
   const auto with_error = [&](std::string text) {

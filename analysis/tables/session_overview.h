@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 
 #include "analysis/tables/token_speed.h"
@@ -19,6 +20,14 @@ struct SessionOverview {
 };
 
 std::expected<SessionOverview, TraceError> session_overview(const SessionReader& reader);
+
+// The program that `tt attach` recorded.
+struct AttachedProgram {
+  std::string name;  // "llama-server"
+  std::string text;  // "llama-server, process 4711, ggml 0.27.0"
+};
+// nullopt: tensor-trace recorded itself.
+std::optional<AttachedProgram> attached_program(const SessionInfo& info);
 
 // Why the session ended, as a phrase: "the model ended its answer (end-of-generation token)". With
 // the error, if there was one. Empty: not recorded.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/json/bounded_json.h"
+#include "tracer/format/model/server_slots.h"
 
 namespace tt {
 
@@ -28,6 +29,11 @@ Json model_json(const SessionInfo& info) {
   return {{"path", info.model_files.empty() ? "" : info.model_files.front().path},
           {"size", size},
           {"files", std::move(files)}};
+}
+
+Json program_json(const SessionInfo& info) {
+  const auto program = attached_program(info);
+  return program ? Json{{"name", program->name}, {"text", program->text}} : Json();
 }
 
 // Only known after the session has ended.
@@ -77,6 +83,7 @@ Json to_json(const SessionEntry& session) {
            {"state", to_text(info.state)},
            {"error", text_or_null(info.error)},
            {"ended", text_or_null(end_text(info))},
+           {"program", program_json(info)},
            {"start_utc_ns", info.start_utc_ns},
            {"level", to_text(info.level)},
            {"exact_timing", info.exact_timing},
@@ -95,6 +102,11 @@ Json to_json(const SessionEntry& session) {
            {"losses", to_json(session.overview->losses)},
            {"facts", std::move(facts)}};
   add_reuse(out, info);
+  if (const ServerSlots slots = server_slots(info); !slots.empty()) {
+    Json of_requests = Json::array();
+    for (const auto& slot : slots) of_requests.push_back(optional_json(slot));
+    out["server_slots"] = std::move(of_requests);
+  }
   return out;
 }
 

@@ -11,7 +11,7 @@
 namespace tt::attach {
 
 inline constexpr std::uint32_t kRingMagic = 0x72747474;  // "tttr"
-inline constexpr std::uint32_t kRingVersion = 3;
+inline constexpr std::uint32_t kRingVersion = 4;
 inline constexpr char kFolderVariable[] = "TT_ATTACH_RINGS";  // the collector's folder for rings
 inline constexpr char kCapacityVariable[] = "TT_ATTACH_RING_BYTES";
 inline constexpr char kPausedVariable[] = "TT_ATTACH_PAUSED";  // set: the ring begins paused
@@ -38,6 +38,7 @@ enum class RecordKind : std::uint32_t {
   Graph = 5,    // GraphRecord and what it counts
   Step = 6,     // StepRecord and what it counts
   End = 7,      // SchedulerRecord: the scheduler was freed
+  Program = 8,  // path of the program of the process
 };
 
 struct RecordHead {

@@ -184,6 +184,7 @@ void AttachedContext::describe(const ProgramFacts& program) {
     if (!silent.empty()) add("request.silent", format_ranges(silent));
   }
   add("attach.command", text_of(program.command));
+  add("attach.program", to_valid_utf8(program.name));
   add("attach.pid", std::to_string(program.pid));
   add("attach.context", std::to_string(program.context));
   if (has_draft(program.command) && !index_.files().empty()) {
@@ -455,6 +456,12 @@ void AttachedContext::add_tokens(const StepTokens& tokens, bool has_sequences, S
               .try_emplace(run.request, static_cast<std::uint32_t>(session.sequences.size() + 1))
               .first->second;
       settle_draft(run);
+      // llama-server numbers the sequences of its slots as these, and a cache with a stream per
+      // sequence its streams.
+      if (tokens.cells.streams > 1 && *sequence <= kMaxServerSlots) {
+        session.slots.resize(std::max<std::size_t>(session.slots.size(), *sequence));
+        session.slots[*sequence - 1] = tokens.batch[run.begin].in_cache;
+      }
     }
     for (std::size_t i = run.begin; i < run.end; ++i) {
       const auto id = static_cast<std::int32_t>((*tokens.ids)[i]);
@@ -603,6 +610,7 @@ EndedSession AttachedContext::finish(SessionState state, const std::string& erro
   add("result.generated_tokens",
       session.added.generated - std::min(session.added.generated, requests_.rejected()));
   if (requests_.rejected() > 0) add("result.rejected_tokens", requests_.rejected());
+  if (!session.slots.empty()) add("attach.server_slots", format_server_slots(session.slots));
   if (buffers_.compute > 0) {
     add("result.kv_bytes", buffers_.kv);
     add("result.compute_bytes", buffers_.compute);

@@ -18,6 +18,7 @@
 #include "attach/collector/records.h"
 #include "attach/collector/request_tracker.h"
 #include "tracer/format/file/session_writer.h"
+#include "tracer/format/model/server_slots.h"
 #include "tracer/format/model/session.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/gguf/mapped_files.h"
@@ -30,6 +31,7 @@ namespace tt::attach {
 struct ProgramFacts {
   std::vector<std::string> command;
   std::int64_t pid = 0;
+  std::string name;           // of the process: the file name of its program
   std::uint32_t context = 0;  // number in the program, from 1
   FoundLibrary library;
   std::vector<std::string> models;  // GGUF files that it has opened
@@ -141,6 +143,7 @@ class AttachedContext {
     std::optional<StepRecord> last_record;
     // Token::sequence of each request of the tracker. A warm-up has none.
     std::map<std::uint32_t, std::uint32_t> sequences;
+    ServerSlots slots;  // of the first sequences
     // By request: the tokens of its last batch, whose draft the next one shows the result of.
     std::map<std::uint32_t, std::vector<Token>> last_batch;
     LossCounters losses;

@@ -66,6 +66,7 @@ void Collector::find_rings() {
     process.facts.command = options_.command;
     process.facts.bandwidth_file = options_.bandwidth_file;
     process.facts.pid = process.ring.pid();
+    process.facts.name = fs::path(options_.command.front()).filename();
     process.facts.faults = process.ring.pid() != watched_ || faults_ == nullptr
                                ? "not watched: a process that the program started"
                            : faults_->records_addresses() ? "perf"
@@ -125,6 +126,10 @@ void Collector::handle(Process& process, const RingReader::Record& record) {
         saw_anything_ = true;
         message_(*text);
       }
+      break;
+    case RecordKind::Program:
+      if (const auto path = parse_text(record.body))
+        process.facts.name = fs::path(*path).filename();
       break;
     case RecordKind::Model:
       if (auto path = parse_text(record.body)) process.facts.models.push_back(*std::move(path));

@@ -30,6 +30,7 @@
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/text_table.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/format/model/server_slots.h"
 #include "tracer/text/recorded_answer.h"
 
 namespace tt::cli {
@@ -252,6 +253,7 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   if (info.n_experts > 0)
     shape += std::format(", {} of {} experts", info.n_experts_used, info.n_experts);
   line("shape", shape);
+  if (const auto program = attached_program(info)) line("program", program->text);
   line("recorded",
        std::format("{}, level {}, {} times, {}", utc_text(info.start_utc_ns), to_text(info.level),
                    info.exact_timing ? "exact" : "fast", to_text(info.state)));
@@ -272,10 +274,13 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   put("\n");
   print_phases(summary.conditions);
   if (!summary.templates.empty()) print_templates(summary.templates);
+  const ServerSlots slots = server_slots(info);
   for (const auto& [sequence, text] : summary.answers) {
     if (text.empty()) continue;
     const bool alone = !sequence || summary.answers.size() == 1;
-    print_line("\nanswer{}\n{}", alone ? "" : std::format(", sequence {}", *sequence),
+    const auto slot = server_slot_of(slots, sequence);
+    print_line("\nanswer{}{}\n{}", alone ? "" : std::format(", sequence {}", *sequence),
+               slot ? std::format(", slot {} of the server", *slot) : "",
                escape_control_chars(text, "\n\t"));
   }
   if (!with_facts) return;
@@ -298,10 +303,12 @@ Json json_of(const SessionSummary& summary) {
   out.update(to_json(summary.templates));
   std::string text;
   Json answers = Json::array();
+  const ServerSlots slots = server_slots(summary.overview.info);
   for (const SequenceAnswer& answer : summary.answers) {
     text += (text.empty() ? "" : "\n") + answer.text;
-    answers.push_back(
-        {{"sequence", answer.sequence ? Json(*answer.sequence) : Json()}, {"text", answer.text}});
+    answers.push_back({{"sequence", optional_json(answer.sequence)},
+                       {"server_slot", optional_json(server_slot_of(slots, answer.sequence))},
+                       {"text", answer.text}});
   }
   out["answer"] = std::move(text);
   out["answers"] = std::move(answers);

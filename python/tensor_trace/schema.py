@@ -118,6 +118,7 @@ TABLES: dict[str, dict[str, str]] = {
         "generated": "bool",
         "reused": "bool",
         "sequence": "Int64",
+        "server_slot": "Int64",
         "draft": TEXT,
         "text": "object",
     },

@@ -7,6 +7,7 @@
 
 #include "analysis/speculation/draft_ledger.h"
 #include "tests/attach/attach_fixture.h"
+#include "tracer/format/model/server_slots.h"
 #include "tracer/text/recorded_answer.h"
 
 namespace tt {
@@ -16,6 +17,7 @@ namespace {
 struct Said {
   std::string text;
   std::uint64_t tokens = 0;
+  std::uint32_t slot = 0;
 };
 
 // `response`: HTTP head and JSON.
@@ -24,12 +26,15 @@ Said said_in(const std::string& response) {
       response.substr(std::min(response.size(), response.find('{'))), nullptr, false);
   EXPECT_TRUE(json.is_object() && json.contains("content")) << response;
   if (!json.is_object()) return {};
-  return {.text = json.value("content", ""), .tokens = json.value("tokens_predicted", 0UL)};
+  return {.text = json.value("content", ""),
+          .tokens = json.value("tokens_predicted", 0UL),
+          .slot = json.value("id_slot", 99U)};
 }
 
 struct Recorded {
   std::string text;                                        // of the answer
   std::uint64_t generated = 0, rejected = 0, unknown = 0;  // tokens
+  std::optional<std::uint32_t> slot;
 };
 
 class AttachAnswers : public AttachServer {
@@ -38,10 +43,12 @@ class AttachAnswers : public AttachServer {
   static std::map<std::uint32_t, Recorded> recorded_in(const fs::path& file) {
     const SessionReader reader = open(file);
     const auto tokens = *reader.tokens(0, 1'000'000);
+    const ServerSlots slots = server_slots(*reader.info());
     std::map<std::uint32_t, Recorded> found;
     for (const Token& token : tokens) {
       if (!token.sequence || !token.generated) continue;
       Recorded& of = found[*token.sequence];
+      of.slot = server_slot_of(slots, token.sequence);
       of.generated += in_answer(token) ? 1U : 0U;
       of.rejected += token.draft == Draft::Rejected ? 1U : 0U;
       of.unknown += token.draft == Draft::Unknown ? 1U : 0U;
@@ -53,7 +60,8 @@ class AttachAnswers : public AttachServer {
   // The last token of an answer is not evaluated, and the result of its last draft is not known:
   // as much of what the server said is in no session.
   static bool is_of(const Recorded& recorded, const Said& said) {
-    return said.text.starts_with(recorded.text) && recorded.generated + 1 <= said.tokens &&
+    return said.slot == recorded.slot.value_or(said.slot) && said.text.starts_with(recorded.text) &&
+           recorded.generated + 1 <= said.tokens &&
            said.tokens <= recorded.generated + 1 + recorded.unknown;
   }
   // Each answer is that of one sequence.
@@ -105,6 +113,26 @@ TEST_F(AttachAnswers, OfSlotsWithTheirOwnCaches) {
   std::uint64_t tokens = 0;
   for (const Said& one : said) tokens += one.tokens - 1;
   EXPECT_EQ(open(target()).info()->fact_number("result.generated_tokens"), tokens);
+
+  // The slot that the server names in its answer, everywhere.
+  std::map<std::uint32_t, std::uint32_t> used;
+  for (const Said& one : said) ++used[one.slot];
+  EXPECT_EQ(used, (std::map<std::uint32_t, std::uint32_t>{{0, 3}, {1, 3}, {2, 3}}));
+  std::map<std::uint32_t, std::uint32_t> recorded;
+  const nlohmann::json shown = run_json(folder, "show --json " + target().string());
+  std::string rows = "sequence,server_slot\n";
+  for (const auto& answer : shown["answers"]) {
+    const std::size_t sequence = answer["sequence"];
+    ++recorded[answer["server_slot"].get<std::uint32_t>()];
+    EXPECT_EQ(shown["server_slots"][sequence - 1], answer["server_slot"]);
+    rows += std::format("{},{}\n", sequence, answer["server_slot"].get<std::uint32_t>());
+  }
+  EXPECT_EQ(recorded, used);
+  const Result by_sql =
+      run_tt(folder, std::format("sql {} \"SELECT DISTINCT sequence, server_slot FROM token WHERE "
+                                 "generated ORDER BY 1\" --csv",
+                                 target().string()));
+  EXPECT_EQ(by_sql.out, rows) << by_sql.err;
 }
 
 // All slots use the cells of one cache.
@@ -124,6 +152,7 @@ TEST_F(AttachAnswers, OfSlotsWithOneCache) {
   std::string all;
   for (const auto& answer : shown["answers"])
     all += (all.empty() ? "" : "\n") + answer["text"].get<std::string>();
+  EXPECT_TRUE(shown["answers"][0]["server_slot"].is_null()) << "one cache does not name the slots";
   EXPECT_EQ(shown["answer"], all);
 }
 

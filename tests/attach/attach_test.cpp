@@ -1,5 +1,7 @@
 // tt attach on real programs of llama.cpp: what it records equals what tt record does, and the
 // program computes what it does without it.
+#include <ggml.h>
+
 #include <array>
 #include <cctype>
 #include <map>
@@ -38,6 +40,15 @@ TEST_P(EqualsRecord, OpsListsAndAccessSums) {
   EXPECT_FALSE(with.out.empty());
   ASSERT_EQ(sessions().size(), 1U);
   expect_valid(sessions()[0]);
+  const SessionInfo info = *open(sessions()[0]).info();
+  const std::string program =
+      std::format("llama-completion, process {}, ggml {}", info.fact("attach.pid"), ggml_version());
+  const Result shown = run_tt(folder, "show " + sessions()[0].string());
+  EXPECT_TRUE(shown.out.contains("\nprogram    " + program + "\n")) << shown.out;
+  const nlohmann::json in_json = run_json(folder, "show --json " + sessions()[0].string());
+  EXPECT_EQ(in_json["program"], (nlohmann::json{{"name", "llama-completion"}, {"text", program}}));
+  const Result report = run_tt(folder, "report --format md " + sessions()[0].string());
+  EXPECT_TRUE(report.out.contains(", " + program + "\n")) << report.out;
   const Result recorded =
       run_tt(folder,
              "record -m model.gguf -p 'The wind was cold' -n 6 --ignore-eos -t 1 --temp 0 -c 512 "
@@ -267,6 +278,38 @@ INSTANTIATE_TEST_SUITE_P(Releases, AttachVersions,
                            std::ranges::replace(name, '.', '_');
                            return name;
                          });
+
+// An add-on of node, which keeps its libraries to itself.
+TEST_F(Attach, NodeProgramComputesTheSame) {
+  make_model("small");
+  std::ofstream(folder / "package.json") << "{}";
+  const Result installed = plain(
+      "npm install --silent --no-audit --no-fund --ignore-scripts --omit=optional "
+      "node-llama-cpp@3.22.1 @node-llama-cpp/linux-x64@3.22.1");
+  if (installed.code != 0)
+    GTEST_SKIP() << "the package registry does not answer: " << installed.err;
+  std::ofstream(folder / "run.mjs") << R"(
+import { getLlama, LlamaCompletion } from 'node-llama-cpp';
+const llama = await getLlama({ gpu: false, build: 'never', logLevel: 'error' });
+const model = await llama.loadModel({ modelPath: 'model.gguf' });
+const context = await model.createContext({ contextSize: 256, threads: 1 });
+const completion = new LlamaCompletion({ contextSequence: context.getSequence() });
+const options = { maxTokens: 20, temperature: 0 };
+console.log(await completion.generateCompletion('The wind was cold', options));
+await llama.dispose();
+)";
+  const Result without = plain("node run.mjs");
+  ASSERT_EQ(without.code, 0) << without.err;
+  const Result with = attached("node run.mjs");
+  ASSERT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(with.out, without.out);
+  EXPECT_GT(with.out.size(), 20U);
+  ASSERT_EQ(sessions().size(), 1U) << with.err;
+  expect_valid(sessions()[0]);
+  const SessionInfo info = *open(sessions()[0]).info();
+  EXPECT_EQ(info.fact("attach.program"), "node");
+  EXPECT_EQ(info.fact("result.generated_tokens"), "19") << "the last one is not evaluated";
+}
 #endif
 
 // ---------------------------------------------------------------- killed and stopped

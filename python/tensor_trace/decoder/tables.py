@@ -340,6 +340,8 @@ class Decoder:
                 ("token_id", "vocabulary_id", "position", "generated", "reused", "sequence", "draft")
             )
         }
+        slots = _server_slots(dict(self.file.facts))
+        columns["server_slot"] = [slots.get(sequence) for sequence in columns["sequence"]]
         yield columns | {"text": [row[-1].decode("utf-8", "replace") for row in rows]}
 
     def _model(self, wanted: set[str], first: int, end: int | None):
@@ -670,6 +672,12 @@ def _joined(parts: Sequence[Column]) -> Column:
             np.concatenate([part.missing for part in parts]),
         )
     return np.concatenate(parts)
+
+
+def _server_slots(facts: dict[str, str]) -> dict[int | None, int]:
+    """The slot of llama-server by request, where it is known: "0 1 -"."""
+    slots = facts.get("attach.server_slots", "").split(" ")
+    return {request: int(slot) for request, slot in enumerate(slots, 1) if slot.isdecimal()}
 
 
 def _layer(layer: int) -> int | None:

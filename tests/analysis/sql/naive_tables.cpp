@@ -365,6 +365,7 @@ Lines naive_tokens(const SessionContents& all) {
     line.number(token.index).number(token.id).number(token.position).number(token.generated);
     line.number(token.reused)
         .number_or_null(token.sequence.has_value(), token.sequence.value_or(0));
+    line.null();  // a slot of llama-server: tests/attach/attach_answers_test.cpp
     if (token.draft == Draft::None)
       line.null();
     else

@@ -6,6 +6,7 @@
 #include "analysis/tables/step_summary.h"
 #include "analysis/tables/token_speed.h"
 #include "tests/support/sessions/small_session.h"
+#include "tracer/format/model/server_slots.h"
 
 namespace tt {
 namespace {
@@ -307,6 +308,39 @@ TEST(TokenSpeed, IsUnknownWithoutATokenAfterTheFirst) {
   const auto speed = token_speed(session.reader());
   ASSERT_TRUE(speed.has_value());
   EXPECT_EQ(speed->per_second(), std::nullopt);
+}
+
+TEST(SessionOverview, NamesTheProgramThatWasAttached) {
+  SessionInfo info;
+  EXPECT_FALSE(attached_program(info).has_value());
+  const auto text = [&](std::vector<std::pair<std::string, std::string>> facts) {
+    info.facts = std::move(facts);
+    const auto program = attached_program(info);
+    return program ? program->name + "; " + program->text : "";
+  };
+  EXPECT_EQ(text({{"attach.command", "ollama serve"},
+                  {"attach.program", "llama-server"},
+                  {"attach.pid", "12"},
+                  {"library.ggml", "0.27.0"}}),
+            "llama-server; llama-server, process 12, ggml 0.27.0");
+  EXPECT_EQ(text({{"attach.command", "/opt/llama-server -m x.gguf"}, {"attach.pid", "12"}}),
+            "llama-server; llama-server, process 12");
+}
+
+TEST(ServerSlots, AreThoseOfTheirText) {
+  const ServerSlots slots = {3, std::nullopt, 0, 12};
+  SessionInfo info;
+  EXPECT_TRUE(server_slots(info).empty());
+  info.facts = {{"attach.server_slots", format_server_slots(slots)}};
+  EXPECT_EQ(info.fact("attach.server_slots"), "3 - 0 12");
+  EXPECT_EQ(server_slots(info), slots);
+  EXPECT_EQ(server_slot_of(slots, 1), 3U);
+  EXPECT_EQ(server_slot_of(slots, 4), 12U);
+  for (const std::uint32_t sequence : {0U, 2U, 5U, 4'294'967'295U})
+    EXPECT_EQ(server_slot_of(slots, sequence), std::nullopt);
+  EXPECT_EQ(server_slot_of(slots, std::nullopt), std::nullopt);
+  info.facts = {{"attach.server_slots", "x 1  4294967296 2"}};
+  EXPECT_EQ(server_slots(info), (ServerSlots{std::nullopt, 1, std::nullopt, std::nullopt, 2}));
 }
 
 TEST(SessionOverview, ContainsFieldsOfTheSessionList) {
