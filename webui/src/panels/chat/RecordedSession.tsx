@@ -5,6 +5,7 @@ import type { Run, Session } from '../../net/types';
 import { streamedText } from '../../state/request/answer_text';
 import { EMPTY_RUN, conversationOf } from '../../state/request/chat';
 import type { OpenSession } from '../../state/session/open_session';
+import { serverSlotText } from '../../state/session/server_slot';
 import { titleOf } from '../../state/session/session_list';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
@@ -44,6 +45,8 @@ function Texts({ store, session }: { store: Store; session: OpenSession }) {
     );
   }
   const hidden = Math.max(0, sequences.length - SHOWN_REQUESTS);
+  const info = session.info.value;
+  const slots = info.is === 'ready' ? info.value.server_slots : undefined;
   return (
     <>
       {hidden > 0 && (
@@ -53,7 +56,9 @@ function Texts({ store, session }: { store: Store; session: OpenSession }) {
       )}
       {sequences.slice(hidden).map((sequence) => (
         <article key={sequence} class="turn" aria-label={`Request ${sequence}`}>
-          <h3>Request {sequence}</h3>
+          <h3>
+            Request {sequence} <span class="dim">{serverSlotText(slots, sequence)}</span>
+          </h3>
           <PromptTokens store={store} session={session} sequence={sequence} open />
           <div class="said said-model">
             <TokenText store={store} session={session} part="answer" sequence={sequence} />
@@ -143,7 +148,7 @@ function ContinueButton({ store, session }: { store: Store; session: Session }) 
 }
 
 function Head({ store, session }: { store: Store; session: Session }) {
-  const { reused_tokens = 0, reused_from = null } = session;
+  const { reused_tokens = 0, reused_from = null, server_slots = [], program } = session;
   return (
     <header class="recorded">
       <h2>{titleOf(session)}</h2>
@@ -152,6 +157,8 @@ function Head({ store, session }: { store: Store; session: Session }) {
           {session.state}, {formatAgo(session.start_utc_ns, store.now.value)}
         </span>
         {session.tokens !== undefined && <span>{plural(session.tokens, 'token')}</span>}
+        {program && <span>{program.text}</span>}
+        {server_slots.length === 1 && <span>{serverSlotText(server_slots, 1)}</span>}
         {reused_tokens > 0 && (
           <span>
             {formatCount(reused_tokens)} reused

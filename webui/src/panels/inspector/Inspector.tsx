@@ -77,11 +77,13 @@ function TokenDetails({ store, session, token }: DetailsProps & { token: number 
   if (token >= data.tokens.length) return <NotFound store={store} session={session} what="token" />;
   const step = data.stepOfToken(token);
   const summary = step === null ? undefined : data.steps[step];
+  const info = session.info.value;
+  const slots = info.is === 'ready' ? info.value.server_slots : undefined;
   return (
     <InspectionView
       store={store}
       session={session}
-      what={inspectToken(data, token, summary, layer)}
+      what={inspectToken(data, token, summary, layer, slots)}
     >
       <Comparison
         store={store}

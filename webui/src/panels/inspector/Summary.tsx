@@ -37,6 +37,7 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
   return (
     <details class="summary" open={isOpen}>
       <summary>Summary{isPart && <span class="dim"> of the whole session</span>}</summary>
+      <Program session={session} />
       {isRunning ? (
         <p class="dim">
           When this run ends, this says what it read, what limited its speed and how much memory it
@@ -50,6 +51,19 @@ export function Summary({ store, session }: { store: Store; session: OpenSession
         </>
       )}
     </details>
+  );
+}
+
+// The program that tt attach recorded.
+function Program({ session }: { session: OpenSession }) {
+  const info = session.info.value;
+  const program = info.is === 'ready' ? info.value.program : null;
+  return (
+    program && (
+      <p aria-label="Program" class="dim">
+        Recorded program: {program.text}
+      </p>
+    )
   );
 }
 

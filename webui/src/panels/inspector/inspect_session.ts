@@ -28,6 +28,7 @@ import {
   type ExpertOfLayer,
   type HeadOfLayer,
 } from '../../state/view/selection';
+import { serverSlotOf } from '../../state/session/server_slot';
 import { originOf } from '../../state/session/token_origin';
 import { ofExpert, ofHead, ofLayer, ofSession, ofToken } from './reproduce';
 
@@ -37,6 +38,7 @@ export function inspectToken(
   index: number,
   step: StepSummary | undefined,
   layer: number,
+  serverSlots: Session['server_slots'] = [],
 ): Inspection {
   const token = data.tokens[index];
   return {
@@ -53,6 +55,7 @@ export function inspectToken(
       ...fact('position', token?.position),
       ...fact('origin', token && originOf(token)),
       ...fact('request', token?.sequence ?? undefined),
+      ...fact('slot of the server', serverSlotOf(serverSlots, token?.sequence) ?? undefined),
       ...(step
         ? stepFacts(step)
         : fact('read by step', token?.reused ? 'none (reused from the KV cache)' : 'none')),
@@ -301,6 +304,7 @@ export function inspectSession(session: Session, data: TraceData): Inspection {
       ...timeOfSteps(data),
       ...fact('file', formatBytes(session.file_bytes), { exact: exactBytes(session.file_bytes) }),
       ...fact('lost', lost > 0 ? formatCount(lost) : 'none'),
+      ...fact('program', session.program?.text),
       ...fact('model', model?.path, { mono: true }),
       ...fact('model size', model && formatBytes(model.size), {
         exact: model ? exactBytes(model.size) : '',

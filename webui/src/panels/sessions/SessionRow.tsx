@@ -49,6 +49,11 @@ export function SessionRow(props: {
             <State session={session} open={current} />
             {apartText !== '' && <span class="session-apart">{apartText}</span>}
             {current ? <LiveCounts session={session} open={current} /> : <Counts {...session} />}
+            {session.program && (
+              <span class="session-program" title={session.program.text}>
+                {session.program.name}
+              </span>
+            )}
             {session.exact_timing === true && <span>exact</span>}
             {changes.length > 0 && (
               <span class="warn" title={changes.join('\n')}>

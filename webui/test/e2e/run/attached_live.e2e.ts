@@ -1,9 +1,11 @@
 // The page of `tt attach --live`: the sessions of the program appear, grow and end in the list without
 // a click, and so does the open session.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { PATIENCE_MS } from '../../patience';
 import { freePort } from '../support/harness';
@@ -44,6 +46,36 @@ async function ask(prompt: string, tokens: number): Promise<void> {
   await answer.json();
 }
 
+// What is used of the package openai.
+interface Client {
+  readonly chat: {
+    readonly completions: {
+      create: (
+        body: object,
+      ) => Promise<
+        AsyncIterable<{
+          readonly choices: readonly { readonly delta: { readonly content?: string | null } }[];
+        }>
+      >;
+    };
+  };
+}
+type ClientClass = new (options: { readonly baseURL: string; readonly apiKey: string }) => Client;
+
+// From the package registry; null: that does not answer.
+async function openai(): Promise<ClientClass | null> {
+  const run = promisify(execFile);
+  try {
+    await run('npm', ['pack', '--silent', 'openai@7.59.0'], { cwd: folder });
+  } catch {
+    return null;
+  }
+  await run('tar', ['xzf', 'openai-7.59.0.tgz'], { cwd: folder });
+  const file = pathToFileURL(join(folder, 'package', 'index.mjs')).href;
+  return ((await import(/* @vite-ignore */ file)) as { default: ClientClass }).default;
+}
+
+const squeezed = (text: string | null): string => (text ?? '').replace(/\s+/g, '');
 const rows = () => fixture.page.locator('.sessions .session');
 
 describe('the list of sessions', () => {
@@ -58,6 +90,40 @@ describe('the list of sessions', () => {
     await page.getByText('The red fox').first().waitFor();
     // After 2 seconds without a step, the last request is over.
     await expect.poll(async () => (await rows().allTextContents()).join('\n')).not.toContain('running'); // prettier-ignore
+  });
+
+  it('shows the answer to the openai client while it is written', async ({ skip }) => {
+    const OpenAI = await openai();
+    if (OpenAI === null) return skip('the package registry does not answer');
+    fixture.expectStatus(404); // the page asks whether this server runs the session
+    await attach('--per-request');
+    const client = new OpenAI({ baseURL: `http://127.0.0.1:${port}/v1`, apiKey: 'none' });
+    const stream = await client.chat.completions.create({
+      model: 'small',
+      messages: [{ role: 'user', content: 'Tell me of a boat' }],
+      max_tokens: 500,
+      temperature: 0,
+      ignore_eos: true,
+      stream: true,
+    });
+    let text = '';
+    const answered = (async () => {
+      for await (const { choices } of stream) text += choices[0]?.delta.content ?? '';
+    })();
+    const running = rows().filter({ hasText: 'running' });
+    await running.locator('.session-open').click();
+    const answer = fixture.page.locator('.token-text[data-part=answer]');
+    await expect.poll(async () => squeezed(await answer.textContent()).length).toBeGreaterThan(20);
+    await answered;
+    // After 2 seconds without a step, the request is over. Its last token was not evaluated.
+    await expect.poll(() => running.count()).toBe(0);
+    await expect.poll(async () => squeezed(text).startsWith(squeezed(await answer.textContent()))).toBe(true); // prettier-ignore
+    expect(squeezed(await answer.textContent()).length).toBeGreaterThan(squeezed(text).length - 20);
+    const program = fixture.page.locator('.session[data-current=true] .session-program');
+    expect(await program.textContent()).toBe('llama-server');
+    await fixture.inspector
+      .getByText(/^Recorded program: llama-server, process \d+, ggml /)
+      .waitFor();
   });
 
   it('follows a session that grows, while another one is open', async () => {

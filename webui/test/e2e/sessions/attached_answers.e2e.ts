@@ -15,7 +15,11 @@ import { PageFixture } from '../support/page_fixture';
 const program = join(dirname(process.env.TT_SERVER ?? ''), 'tt');
 const SLOTS = 2;
 let folder = '';
-let said: readonly string[] = []; // what the server answered
+interface Said {
+  readonly content: string;
+  readonly id_slot: number;
+}
+let said: readonly Said[] = []; // what the server answered
 
 // Runs a llama-server that is recorded, and asks all slots at once, twice.
 async function record(model: string, draft: string): Promise<string> {
@@ -32,10 +36,10 @@ async function record(model: string, draft: string): Promise<string> {
   const url = `http://127.0.0.1:${port}`;
   const isReady = () => fetch(`${url}/health`).then(({ ok }) => ok, () => false); // prettier-ignore
   await vi.waitUntil(isReady, { timeout: PATIENCE_MS, interval: 50 });
-  const ask = async (prompt: string, tokens: number): Promise<string> => {
+  const ask = async (prompt: string, tokens: number): Promise<Said> => {
     const request = { prompt, n_predict: tokens, ignore_eos: true, temperature: 0 };
     const answer = await fetch(`${url}/completion`, { method: 'POST', body: JSON.stringify(request) }); // prettier-ignore
-    return ((await answer.json()) as { content: string }).content;
+    return (await answer.json()) as Said;
   };
   const round = (n: number) =>
     Promise.all(Array.from({ length: SLOTS }, (_, slot) => ask(`Story ${slot} of ${n}, about boats`, 24 + 3 * slot + n))); // prettier-ignore
@@ -82,9 +86,10 @@ describe('a session of several requests and drafts', () => {
       // The last token of an answer is not evaluated, and the result of its last draft is unknown: the
       // server said as much more.
       const text = textOf(own, [null, 'accepted']);
-      const of = left.findIndex((one) => one.startsWith(text));
+      const of = left.findIndex(({ content }) => content.startsWith(text));
       expect(of, `${sequence}: ${text}`).toBeGreaterThanOrEqual(0);
-      left.splice(of, 1);
+      const [one] = left.splice(of, 1);
+      await article.getByText(`slot ${one?.id_slot} of the server`, { exact: true }).waitFor();
       expect(text.length).toBeGreaterThan(20);
       kept.push(text);
       struck += textOf(own, ['rejected']);
@@ -114,6 +119,17 @@ describe('a session of several requests and drafts', () => {
     for (const text of kept) expect(copied).toContain(squeezed(text));
     expect(copied.length).toBe(squeezed(selected).length - squeezed(struck).length);
     expect(await page.evaluate(() => String(getSelection()))).toBe(selected);
+    // The program has the same words in REST, the list, above the answers and in the summary.
+    const program = whole.find(({ id }) => id === target)?.program;
+    expect(program?.text).toMatch(/^llama-server, process \d+, ggml \d+\.\d+\.\d+$/);
+    const row = page.locator('.session[data-current=true] .session-program');
+    expect(await row.textContent()).toBe('llama-server');
+    expect(await row.getAttribute('title')).toBe(program?.text);
+    await page
+      .locator('.recorded')
+      .getByText(program?.text ?? '', { exact: true })
+      .waitFor();
+    await fixture.inspector.getByText(`Recorded program: ${program?.text}`).waitFor();
     // The tooltip says what a token is.
     const draft = tokens.find((one) => one.draft === 'rejected' && /\S$/.test(one.text));
     const place = await page.evaluate((text) => {
