@@ -3,14 +3,14 @@
 //
 //   node screenshots.mjs [FOLDER [THEME | SIZE | VIEW]...]      TT_SERVER: the tt-server program
 //
-// Without arguments: those of README.md, as PNG. With themes or sizes: all views, or the named ones, as
+// Without arguments: those of README.md and docs/attach.md, as PNG. With themes or sizes: all views, or the named ones, as
 // WebP:
 //
 //   node screenshots.mjs ../docs/screenshots dark light 1440x900 1920x1080
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const [folder = '../docs/images', ...rest] = process.argv.slice(2);
@@ -59,8 +59,9 @@ const VIEWS = {
   watch: ['step=40', (page) => page.keyboard.press('r')],
   'graph-layout': ['step=40&sel=o:64&l=3', (page) => page.keyboard.press('g')],
   search: ['', (page) => page.keyboard.press('Control+k')],
+  attached: ['', (page) => showAttached(page)],
 };
-const OF_README = ['page', 'memory', 'playback'];
+const OF_DOCUMENTS = ['page', 'memory', 'playback', 'attached'];
 
 // The budget panel polls, so the network is never idle.
 const isLoaded = async (page) => {
@@ -93,6 +94,36 @@ const play = async (page) => {
   await page.waitForTimeout(600);
 };
 
+// A llama-server with two slots, recorded by tt attach, that answers three requests.
+const showAttached = async (page) => {
+  const { origin } = new URL(page.url());
+  const { models } = await (await fetch(`${origin}/api/v1/models`)).json();
+  const port = 20_000 + (process.pid % 20_000);
+  const command = `llama-server -m ${basename(models[0].path)} -np 2 -c 1024 -t 1 --host 127.0.0.1 --port ${port}`;
+  const attach = spawn(
+    join(dirname(server.spawnfile), 'tt'),
+    ['attach', '-o', data, '--', ...command.split(' ')],
+    { cwd: dirname(models[0].path), stdio: 'ignore' },
+  );
+  const ended = new Promise((done) => attach.once('exit', done));
+  const isReady = () => fetch(`http://127.0.0.1:${port}/health`).then(({ ok }) => ok, () => false); // prettier-ignore
+  while (!(await isReady())) await page.waitForTimeout(200);
+  const ask = async (content) => {
+    const body = JSON.stringify({ messages: [{ role: 'user', content }], max_tokens: 48, temperature: 0 }); // prettier-ignore
+    await (await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, { method: 'POST', body })).json(); // prettier-ignore
+  };
+  await Promise.all(['What is the KV cache?', 'What is a token?'].map(ask));
+  await ask('What is a layer?');
+  attach.kill('SIGTERM');
+  await ended;
+  await page.locator('.session', { hasText: 'llama-server' }).locator('.session-open').click();
+  await page
+    .locator('.recorded')
+    .getByText(/^llama-server, process/)
+    .waitFor();
+  await page.getByLabel('Headline').waitFor();
+};
+
 const QUALITY = 28;
 
 const data = await mkdtemp(join(tmpdir(), 'tt-pictures-'));
@@ -114,7 +145,7 @@ try {
   for (const size of sizes.length > 0 ? sizes : ['1440x900'])
     for (const theme of themes.length > 0 ? themes : ['light'])
       for (const [name, [hash, prepare, finish]] of Object.entries(VIEWS)) {
-        if (rest.length === 0 && !OF_README.includes(name)) continue;
+        if (rest.length === 0 && !OF_DOCUMENTS.includes(name)) continue;
         if (views.length > 0 && !views.includes(name)) continue;
         const [width, height] = size.split('x').map(Number);
         const page = await browser.newPage({ viewport: { width, height }, colorScheme: theme });
