@@ -464,7 +464,10 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
   figures.add("limit", speed_limit(f, bandwidth))
       .add("speed", TokensPerSecond, f.speed.per_second())
       .add("bandwidth_use", to_text(bandwidth.use));
-  if (bandwidth.bandwidth > 0) figures.add("read_bandwidth", Rate, bandwidth.bandwidth);
+  // From which part of it on an op is memory-bound, for the roofline of the page.
+  if (bandwidth.bandwidth > 0)
+    figures.add("read_bandwidth", Rate, bandwidth.bandwidth)
+        .add("near_bandwidth", Share, kNearBandwidth);
   if (bandwidth.bound > 0) figures.add("bound_speed", TokensPerSecond, bandwidth.bound);
   if (bandwidth.median > 0) figures.add("read_rate", Rate, bandwidth.median);
   if (bandwidth.low > 0)

@@ -12,6 +12,8 @@ export interface ChartTheme {
   readonly isLight: boolean;
 }
 
+const ALL_COLOURS = 10; // in charts.css
+
 export const FONT = '11px system-ui, sans-serif';
 
 // From the style sheet.
@@ -19,7 +21,7 @@ export function themeOf(element: Element): ChartTheme {
   const style = getComputedStyle(element);
   const get = (name: string): string => style.getPropertyValue(name).trim();
   return {
-    series: Array.from({ length: 8 }, (_, n) => get(`--series-${n}`)),
+    series: Array.from({ length: ALL_COLOURS }, (_, n) => get(`--series-${n}`)),
     text: get('--text'),
     dim: get('--text-dim'),
     line: get('--line'),
@@ -145,7 +147,7 @@ export function withHeading(
   scene: Scene,
   title: string,
   about: string,
-  names: readonly { readonly name: string; readonly n: number }[],
+  names: readonly { readonly name: string; readonly colour: number }[],
   measure: (text: string) => number,
 ): Scene {
   const HEAD = 40;
@@ -154,7 +156,7 @@ export function withHeading(
     { is: 'text', x: 8, y: 28, text: about, align: 'start', tone: { is: 'dim' } },
   ];
   let [x, y] = [8, HEAD + scene.height + 8];
-  for (const { name, n: colourOfName } of names) {
+  for (const { name, colour: colourOfName } of names) {
     const w = measure(name) + 26;
     if (x + w > scene.width && x > 8) [x, y] = [8, y + 16];
     shapes.push({ is: 'rect', x, y: y - 5, w: 10, h: 10, tone: { is: 'series', n: colourOfName } });

@@ -69,8 +69,10 @@ const BOTTOM = 20;
 const TOP = 8;
 const RIGHT = 14;
 const MAX_GUTTER = 0.42; // of the width
-export const SERIES_COLOURS = 8;
+export const SERIES_COLOURS = 8; // that follow each other; a series may have a further one as its own
 const series = (n: number): Tone => ({ is: 'series', n: n % SERIES_COLOURS });
+export const colourOfSeries = ({ series: all }: ChartTable, n: number): number =>
+  all[n]?.colour ?? n % SERIES_COLOURS;
 
 // A sum that can be divided by.
 const positive = (sum: number | undefined): number => (sum !== undefined && sum > 0 ? sum : 1);
@@ -122,6 +124,17 @@ const unitOf = (table: ChartTable): Unit => table.series[0]?.unit ?? 'number';
 
 // ---- Bars with names at the left ------------------------------------------------------
 
+const MIN_BAR_H = 12; // of one of several bars of a row
+const MAX_BARS_H = 720;
+const MAX_NOTE = 0.4; // of the width beside the names
+
+// The height at which each row of bars has a name, if they are not too many.
+export function readableHeight(table: ChartTable, kind: Kind, height: number): number {
+  if ((kind !== 'bar' && kind !== 'stacked' && kind !== 'share') || isOrdered(table)) return height;
+  const row = Math.max(LABEL_H, kind === 'bar' ? table.series.length * MIN_BAR_H : 0);
+  return Math.max(height, Math.min(MAX_BARS_H, TOP + BOTTOM + table.keys.length * row));
+}
+
 function bars(
   table: ChartTable,
   kind: 'bar' | 'stacked' | 'share',
@@ -131,9 +144,21 @@ function bars(
   const { keys, series: all } = table;
   const labels = keys.map((_, row) => labelOf(table, row));
   const gutter = gutterOf(labels, size, measure);
-  const plot = { x: gutter, y: TOP, w: size.width - gutter - RIGHT, h: size.height - TOP - BOTTOM };
   const unit = kind === 'share' ? 'share' : unitOf(table);
   const sumOf = (row: number): number => all.reduce((sum, one) => sum + (one.values[row] ?? 0), 0);
+  // What is written at the end of a bar; '': nothing.
+  const noteOf = (row: number, n: number): string => {
+    const value = kind === 'bar' ? all[n]?.values[row] : sumOf(row);
+    if (kind === 'share' || value === null || value === undefined) return '';
+    const own = kind === 'stacked' || all.length === 1 ? table.notes?.[row] : undefined;
+    return own ?? formatValue(unit, value);
+  };
+  const noted = all.slice(0, kind === 'bar' ? all.length : 1);
+  const notes = keys.map((_, row) => noted.map((_one, n) => noteOf(row, n)));
+  const widest = notes.flat().reduce((max, text) => Math.max(max, measure(text)), 0);
+  const room = widest > 0 ? Math.min(widest + 6, MAX_NOTE * (size.width - gutter)) : 0;
+  const right = Math.max(RIGHT, room);
+  const plot = { x: gutter, y: TOP, w: size.width - gutter - right, h: size.height - TOP - BOTTOM };
   const most = Math.max(
     kind === 'bar' ? largest(all) : Math.max(...keys.map((_, row) => sumOf(row)), 0),
     ...(table.marks ?? []).map(({ value }) => value),
@@ -165,8 +190,15 @@ function bars(
           ? { x: plot.x, y: y + gap / 2 + n * each, w, h: Math.max(1, each - 1) }
           : { x: from, y: y + gap / 2, w, h: each };
       if (kind !== 'bar') from += w;
-      shapes.push({ is: 'rect', ...box, tone: series(n) });
+      shapes.push({ is: 'rect', ...box, tone: { is: 'series', n: colourOfSeries(table, n) } });
       items.push({ row, series: n, box: { ...box, w: Math.max(box.w, kind === 'bar' ? plot.w : 2) } }); // prettier-ignore
+    });
+    notes[row]?.forEach((note, n) => {
+      const h = kind === 'bar' ? each : slot;
+      if (note === '' || h < MIN_BAR_H - 2) return;
+      const length = ((kind === 'bar' ? (all[n]?.values[row] ?? 0) : total) / end) * plot.w;
+      const middle = kind === 'bar' ? y + gap / 2 + n * each + h / 2 : y + h / 2;
+      shapes.push({ is: 'text', x: plot.x + length + 5, y: middle, text: fitted(note, size.width - plot.x - length - 6, measure), align: 'start', tone: TEXT }); // prettier-ignore
     });
   });
   for (const { name, value } of table.marks ?? []) {
@@ -252,9 +284,9 @@ function columns(
     all.forEach(({ values }, n) => {
       for (const run of runsOf(values)) {
         const points = run.map((row): [number, number] => [x(row), y(values[row] ?? 0)]);
-        shapes.push({ is: 'path', points, tone: series(n) });
+        shapes.push({ is: 'path', points, tone: { is: 'series', n: colourOfSeries(table, n) } });
         if (points.length === 1 || keys.length <= 24)
-          for (const [px, py] of points) shapes.push({ is: 'dot', x: px, y: py, r: 2.5, tone: series(n) }); // prettier-ignore
+          for (const [px, py] of points) shapes.push({ is: 'dot', x: px, y: py, r: 2.5, tone: { is: 'series', n: colourOfSeries(table, n) } }); // prettier-ignore
       }
     });
   } else {
@@ -269,7 +301,7 @@ function columns(
         const height = part * plot.h;
         const left = plot.x + row * slot + gap / 2 + (kind === 'bar' ? n * each : 0);
         if (kind === 'bar') top = plot.y + plot.h;
-        shapes.push({ is: 'rect', x: left, y: top - height, w: Math.max(0.5, each), h: height, tone: series(n) }); // prettier-ignore
+        shapes.push({ is: 'rect', x: left, y: top - height, w: Math.max(0.5, each), h: height, tone: { is: 'series', n: colourOfSeries(table, n) } }); // prettier-ignore
         top -= height;
       });
     });

@@ -46,6 +46,7 @@ export interface Series {
   readonly values: readonly (number | null)[];
   readonly pick?: Pick; // what a click on a part of this series selects, instead of the key
   readonly picks?: readonly Pick[]; // the same, by row
+  readonly colour?: number; // of those of the series; absent: its place among them
   readonly names?: readonly string[]; // of a heat map, by row: written into the cells if there is room, and into the table
 }
 
@@ -61,10 +62,12 @@ export interface ChartTable {
   readonly named?: string; // what the names of the cells are, such as "most likely"
   readonly across?: string; // of a heat map: what its columns are, such as "expert"
   readonly part?: string; // what it is of, if the title does not say it: "layer 2"
+  readonly basis?: string; // the steps that its figures are of, as a sentence
   readonly keys: readonly (string | number)[];
   readonly labels?: readonly string[]; // shown instead of the keys
   readonly picks?: readonly Pick[]; // what a click on a row selects; absent: its key
   readonly series: readonly Series[]; // drawn
+  readonly notes?: readonly string[]; // of bars, by row: at the end of the bar; absent: its value
   readonly more?: readonly Series[]; // only in the table
   readonly words?: readonly Words[]; // only in the table
   // Of a heat map: the value with the strongest colour, if maps share a scale; absent: the largest one.

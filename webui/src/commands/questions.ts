@@ -7,6 +7,7 @@ import {
   type Answer,
 } from '../state/view/answer';
 import { NAN_SQL } from '../panels/sql/examples';
+import { experts } from '../net/types';
 import type { OpenSession } from '../state/session/open_session';
 import type { FilterKey } from '../state/view/filter';
 import type { View } from '../state/view/view';
@@ -121,6 +122,8 @@ const QUESTIONS = [
       topic: null,
       shows: 'the roofline: ops against the memory and the processor',
       options: 'page:roofline',
+      generated: true,
+      times: true,
     },
   ),
   question('bytes', 'What does a token read?', 'bytes per token weights kv cache', BYTES_ANSWER),
@@ -131,9 +134,10 @@ const QUESTIONS = [
     {
       panel: 'analytics',
       topic: null,
-      shows: 'bytes by tensor type',
+      shows: 'bytes of the weights by tensor type, read for a token',
       options: '',
       chart: 'tensor_types',
+      generated: true,
     },
   ),
   question(
@@ -182,7 +186,7 @@ const QUESTIONS = [
   ),
 ];
 
-// The selected expert, or the first one of the shown layer.
+// The selected expert; else the one of the shown layer that most tokens used, once it is asked for.
 const ofExpert = ({ layer, selection }: Pick<View, 'layer' | 'selection'>) => {
   const of = selection?.kind === 'expert' ? selection : { layer, expert: 0 };
   return question(
@@ -246,10 +250,30 @@ export function questionCommands(store: Store): readonly Command[] {
 }
 
 export function ask(store: Store, answer: Answer): void {
-  void showAnswer(store, answer).then(() => {
-    if (answer.edits) selectFilter(answer.edits);
-    if (answer.chart) scrollToChart(answer.chart);
-  });
+  const asked = answer.edits === 'expert' ? ofBusiest(store, answer) : Promise.resolve(answer);
+  void asked
+    .then((one) => showAnswer(store, one))
+    .then(() => {
+      if (answer.edits) selectFilter(answer.edits);
+      if (answer.chart) scrollToChart(answer.chart);
+    });
+}
+
+// The first expert may be one that no token used.
+async function ofBusiest(store: Store, answer: Answer): Promise<Answer> {
+  const session = store.open.peek();
+  const { selection, layer } = store.navigation.view.peek();
+  if (!session || selection?.kind === 'expert') return answer;
+  const read = await session.context.api.analysis(session.id, 'experts', experts, {});
+  const routers = read.ok ? read.value.routers : [];
+  const router = routers.find((one) => one.layer === layer) ?? routers[0];
+  const first = router?.used.toSorted((a, b) => b.choices - a.choices)[0];
+  if (!router || !first) return answer;
+  return {
+    ...answer,
+    shows: `the tokens of expert ${first.expert}, which most tokens of layer ${router.layer} used`,
+    filter: `layer:${router.layer} expert:${first.expert}`,
+  };
 }
 
 const MAX_FRAMES = 600; // until the chart is drawn
@@ -269,6 +293,7 @@ function selectFilter(key: FilterKey): void {
   requestAnimationFrame(() => {
     const field = document.getElementById('filter');
     if (!(field instanceof HTMLInputElement)) return;
+    field.dataset.quiet = ''; // the list of completions would cover the answer
     field.focus();
     const from = field.value.indexOf(`${key}:`) + key.length + 1;
     const length = field.value.slice(from).search(/\s|$/);

@@ -62,7 +62,9 @@ export function FilterBar({ store, session }: { store: Store; session: OpenSessi
         value={filter}
         onFocus={({ relatedTarget: before }) => {
           // The search gives the focus back; its command is done, and the list would cover it.
-          open.value = !(before instanceof Element && before.closest('dialog'));
+          const fromSearch = before instanceof Element && before.closest('dialog') !== null;
+          open.value = !fromSearch && input.current?.dataset.quiet === undefined;
+          delete input.current?.dataset.quiet;
           caret.value = input.current?.selectionStart ?? 0;
         }}
         onClick={() => {

@@ -4,7 +4,14 @@ import { useMemo, useRef } from 'preact/hooks';
 import { ChartView, measureText, type Pointed } from '../../charts/ChartView';
 import { gradientOf } from '../../plane/colours';
 import { paintScene, svgOf, themeOf, withHeading } from '../../charts/paint';
-import { slicesOf, strongest, type Kind, type Scene } from '../../charts/scene';
+import {
+  colourOfSeries,
+  readableHeight,
+  slicesOf,
+  strongest,
+  type Kind,
+  type Scene,
+} from '../../charts/scene';
 import {
   csvOf,
   exactValue,
@@ -124,7 +131,10 @@ export function ChartCard(props: Props) {
           <Files {...props} table={value} scene={scene} request={asked.value} />
         </span>
       </header>
-      <p class="chart-about dim">{spec.counts}</p>
+      <p class="chart-about dim">
+        {spec.counts}
+        {table?.basis !== undefined && <span class="chart-basis"> {table.basis}</span>}
+      </p>
       {spec.drill && <Path store={store} />}
       {error ? (
         <FailedLoad what="This cannot be read." resource={resource} />
@@ -231,7 +241,7 @@ function Picture(props: Props & { table: ChartTable; kind: Kind; scene: { curren
       label={`${spec.title}: ${UNIT_NAMES[table.series[0]?.unit ?? 'number']} by ${table.key.name}, ${table.keys.length} rows`}
       table={table}
       kind={kind}
-      height={spec.height ?? DEFAULT_HEIGHT}
+      height={readableHeight(table, kind, spec.height ?? DEFAULT_HEIGHT)}
       theme={store.theme.value}
       selected={
         selected === ''
@@ -274,11 +284,11 @@ function Legend(props: { store: Store; session: OpenSession; table: ChartTable; 
   if (names.length < 2) return null;
   return (
     <ul class="chart-legend">
-      {names.map(({ name, n, row }) => {
+      {names.map(({ name, n, colour, row }) => {
         const pick = row !== undefined && row >= 0 ? pickOf(table, row, null) : table.series[n]?.pick; // prettier-ignore
         return (
           <li key={name}>
-            <i class="chart-swatch" data-series={n % 8} />
+            <i class="chart-swatch" data-series={colour} />
             {pick && pick.of !== 'name' ? (
               <button
                 type="button"
@@ -327,12 +337,13 @@ function Scale({ table, isLight }: { table: ChartTable; isLight: boolean }) {
   );
 }
 
-const legendOf = (table: ChartTable, kind: Kind): readonly { name: string; n: number; row?: number }[] =>
+// `n`: of the series or slice.
+const legendOf = (table: ChartTable, kind: Kind): readonly { name: string; n: number; colour: number; row?: number }[] =>
   kind === 'pie'
-    ? slicesOf(table).map(({ row }, n) => ({ name: row < 0 ? 'the rest' : labelOf(table, row), n, row }))
+    ? slicesOf(table).map(({ row }, n) => ({ name: row < 0 ? 'the rest' : labelOf(table, row), n, colour: n, row }))
     : kind === 'points'
       ? []
-      : table.series.map(({ name }, n) => ({ name, n })); // prettier-ignore
+      : table.series.map(({ name }, n) => ({ name, n, colour: colourOfSeries(table, n) })); // prettier-ignore
 
 // The way back out of the parts.
 function Path({ store }: { store: Store }) {
@@ -383,13 +394,20 @@ function Rows(props: { store: Store; session: OpenSession; label: string; table:
   );
 }
 
+// That the longest name needs, without pushing all numbers out.
+const nameWidth = (table: ChartTable): number =>
+  table.keys.reduce<number>(
+    (most, _, row) => Math.max(most, Math.min(240, 24 + 7.5 * labelOf(table, row).length)),
+    90,
+  );
+
 function columnsOf(table: ChartTable): readonly Column<number>[] {
   const all = [...table.series, ...(table.more ?? [])];
   return [
     {
       key: ROW_KEY,
       title: table.key.name,
-      width: 90,
+      width: nameWidth(table),
       grow: 1,
       unsortable: true,
       mono: true,

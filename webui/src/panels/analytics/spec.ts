@@ -4,7 +4,7 @@ import type { Kind } from '../../charts/scene';
 import type { ChartTable } from '../../charts/table';
 import type { ApiResult } from '../../net/api';
 import type { Check } from '../../net/check';
-import type { QueryRows } from '../../net/types';
+import type { Findings, QueryRows } from '../../net/types';
 import { ok } from '../../result';
 import { parseFilter, sqlFilter } from '../../state/view/filter';
 import type { OpenSession } from '../../state/session/open_session';
@@ -58,23 +58,42 @@ export interface ChartSpec {
 
 // ---- Requests -------------------------------------------------------------------------
 
-export function route<T>(
-  path: string,
-  query: Readonly<Record<string, string | number | boolean | undefined>>,
-  check: Check<T>,
-  table: (body: T, session: OpenSession) => ChartTable,
-): ChartRequest {
+type RouteQuery = Readonly<Record<string, string | number | boolean | undefined>>;
+
+const requestText = (path: string, query: RouteQuery): string => {
   const fields = Object.entries(query).flatMap(([key, value]) =>
     value === undefined ? [] : [`${key}=${encodeURIComponent(value)}`],
   );
-  const text = `${path}${fields.length > 0 ? `?${fields.join('&')}` : ''}`;
+  return `${path}${fields.length > 0 ? `?${fields.join('&')}` : ''}`;
+};
+
+// An answer of the server; one that was just read is not read again.
+export const askRoute = <T>(session: OpenSession, path: string, query: RouteQuery, check: Check<T>): ApiResult<T> =>
+  shared(session, requestText(path, query), () =>
+    session.context.api.analysis(session.id, path, check, query),
+  ); // prettier-ignore
+
+export const askFindings = (session: OpenSession): ApiResult<Findings> =>
+  shared(session, 'findings', () => session.context.api.findings(session.id));
+
+// A chart of several answers, the first of which is named where the request can be copied.
+export const routes = (
+  path: string,
+  query: RouteQuery,
+  load: (session: OpenSession) => ApiResult<ChartTable>,
+): ChartRequest => ({ text: requestText(path, query), sql: null, load });
+
+export function route<T>(
+  path: string,
+  query: RouteQuery,
+  check: Check<T>,
+  table: (body: T, session: OpenSession) => ChartTable,
+): ChartRequest {
   return {
-    text,
+    text: requestText(path, query),
     sql: null,
     load: async (session) => {
-      const body = await shared(session, text, () =>
-        session.context.api.analysis(session.id, path, check, query),
-      );
+      const body = await askRoute(session, path, query, check);
       if (!body.ok) return body;
       const missing = missingOf(body.value);
       return ok(missing === null ? table(body.value, session) : { ...NOTHING, missing });

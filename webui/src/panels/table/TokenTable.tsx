@@ -25,6 +25,7 @@ import { selectsExperts, tokenSql, tokenTotals, type TokenTotal } from './token_
 interface Content {
   readonly plan: AccessPlan;
   readonly rows: readonly TokenTotal[];
+  readonly ofExperts: boolean;
 }
 
 // "40 tokens and 1 prompt step of 27 tokens": which tokens of a prompt make the accesses is not known.
@@ -43,10 +44,11 @@ export function TokenTable({ store, session, panel, options, copy }: TableProps)
   const { navigation } = store;
   const order = usePart(() => navigation.view.value.sorts[panel] ?? 'step');
   const sort = useMemo(() => sortOf(order), [order]);
-  const ofExperts = usePart(() => selectsExperts(parseFilter(navigation.view.value.filter)));
-  const columns = useMemo(() => tokenColumns(session.data, ofExperts), [session, ofExperts]);
   const resource = useMemo(() => contentOf(store, session), [store, session]);
   const { value, error } = useResource(resource);
+  // Of the rows, not of the filter, whose rows arrive later: columns become as wide as their rows.
+  const ofExperts = value?.ofExperts ?? false;
+  const columns = useMemo(() => tokenColumns(session.data, ofExperts), [session, ofExperts]);
   const rows = useMemo(() => sortedRows(value?.rows ?? [], columns, sort), [value, columns, sort]);
   const grid = useRef<VGrid<TokenTotal>>(null);
   const selected = session.step.value;
@@ -133,10 +135,11 @@ function contentOf(store: Store, session: OpenSession): Resource<Content> {
       const plan = planOf();
       const { range, filter } = store.navigation.view.peek();
       const view = { terms: parseFilter(filter), range };
-      if (plan.steps.length === 0) return ok({ plan, rows: [] });
+      const ofExperts = selectsExperts(view.terms);
+      if (plan.steps.length === 0) return ok({ plan, rows: [], ofExperts });
       const { api } = session.context;
       const rows = await tokenTotals(api, session.id, session.data, plan, view, signal);
-      return rows.ok ? ok({ plan, rows: rows.value }) : rows;
+      return rows.ok ? ok({ plan, rows: rows.value, ofExperts }) : rows;
     },
     reconnects: session.context.reconnects,
   });

@@ -270,12 +270,12 @@ export function tokenColumns(
   // prettier-ignore
   return [
     ofExperts
-      ? text('tokens', 'tokens', 130, tokensText, { unsortable: true, sql: null, hint: 'Those that the router sent to these experts' })
+      ? text('tokens', 'tokens', 104, tokensText, { grow: 1, unsortable: true, sql: null, hint: 'Those that the router sent to these experts' })
       : number('token_id', 'token', 74, (row) => row.token_id, String, { text: tokensText }),
-    text('text', 'text', 150, words, { grow: 1, mono: true, unsortable: true, sql: null }),
+    text('text', 'text', 104, words, { grow: 1, mono: true, unsortable: true, sql: null }),
     number('step', 'step', 56, (row) => row.step, String),
-    text('phase', 'phase', 80, (row) => row.phase),
-    number('accesses', 'accesses', 84, (row) => row.accesses, formatCount, { greatestFirst: true }),
+    text('phase', 'phase', 72, (row) => row.phase),
+    number('accesses', 'accesses', 74, (row) => row.accesses, formatCount, { greatestFirst: true }),
     bytes('bytes_read', 'read', (row) => row.bytes_read),
     bytes('bytes_written', 'written', (row) => row.bytes_written),
     time('time', 'op time', (row) => row.time, { hint: ofExperts ? 'The part of these experts in the time of their ops' : 'Of the ops that make these accesses' }),

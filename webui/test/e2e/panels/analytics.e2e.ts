@@ -38,14 +38,20 @@ describe('the overview', () => {
         "SELECT sum(size_bytes) FROM access_by_source GROUP BY memory ORDER BY memory = 'BUFFER'",
       ),
     );
+    // The medians of each phase that has some; its bytes.
     const parts = await analytics.csv('time_parts');
-    const sumsOfPhases = parts.map(
-      (row) =>
-      Object.entries(row).reduce((sum, [name, value]) => sum + (name === 'phase' ? 0 : Number(value)), 0), // prettier-ignore
-    );
-    expect(sumsOfPhases).toEqual(
-      await sqlColumn("SELECT sum(duration_ns) FROM op_total GROUP BY phase ORDER BY phase = 'generate'"), // prettier-ignore
-    );
+    const bytesOfParts = await analytics.csv('bytes_parts');
+    for (const phase of ['prompt', 'generate'] as const) {
+      const { rows } = await fixture.get<Breakdown>(`breakdown?by=component&step_times=true&sort=-time&phase=${phase}`); // prettier-ignore
+      const named = (text: string): string => (text === 'kv-cache' ? 'KV cache or state' : text);
+      const own = parts.find((row) => row.phase === phase);
+      const timed = rows.filter(({ step_ns: times }) => times !== undefined);
+      expect(own === undefined, phase).toBe(timed.length === 0);
+      for (const { name, step_ns: times } of timed) expect(own?.[`${named(name)} (ns)`]).toBe(String(times?.median)); // prettier-ignore
+      const bytes = bytesOfParts.find((row) => row.phase === phase);
+      for (const { name, all } of rows) expect(bytes?.[`${named(name)} (bytes)`]).toBe(String(all.bytes_read + all.bytes_written)); // prettier-ignore
+    }
+    expect(parts.map(({ phase }) => phase)).toContain('generate');
     for (const [id, by] of [['op_types', 'op_kind&sort=-time'], ['kernels', 'kernel&sort=-time'], ['layers', 'layer']] as const) {
       const { rows } = await fixture.get<Breakdown>(`breakdown?by=${by}&step_times=true`);
       expect(numbers(await analytics.csv(id), 'time of a step (ns)'), id).toEqual(
@@ -56,10 +62,16 @@ describe('the overview', () => {
     expect(numbers(opTypes, 'sum of time (ns)').toSorted((a, b) => b - a)).toEqual(
       await sqlColumn('SELECT duration_ns FROM op_time ORDER BY duration_ns DESC'),
     );
-    expect(numbers(await analytics.csv('tensor_types'), 'bytes (bytes)')).toEqual(
+    // What a generated token reads of the weights.
+    const types = await analytics.csv('tensor_types');
+    expect(numbers(types, 'read in all steps (bytes)')).toEqual(
       await sqlColumn(
-        'SELECT sum(size_bytes) AS bytes FROM access_total GROUP BY tensor_type ORDER BY bytes DESC',
+        "SELECT sum(size_bytes) AS bytes FROM access WHERE phase = 'generate' AND tensor_kind = 'weight' AND write = 0 GROUP BY tensor_type ORDER BY bytes DESC",
       ),
+    );
+    const [generated = 0] = await sqlColumn("SELECT count(*) FROM step WHERE phase = 'generate'");
+    expect(numbers(types, 'read in a step (bytes)')).toEqual(
+      numbers(types, 'read in all steps (bytes)').map((bytes) => bytes / generated),
     );
     expect(numbers(await analytics.csv('slowest'), 'time (ns)')).toEqual(
       await sqlColumn('SELECT duration_ns FROM step ORDER BY duration_ns DESC LIMIT 12'),
@@ -69,11 +81,14 @@ describe('the overview', () => {
       sums.sequential_bytes,
       sums.bytes - sums.sequential_bytes,
     ]);
+    // Of the clean steps; of a phase without one, of the disturbed ones.
     const { phases } = await fixture.get<Conditions>('conditions');
+    const { phases: clean } = await fixture.get<Conditions>('conditions?clean=true');
     const spread = await analytics.csv('phase_steps');
-    for (const row of spread) {
-      expect(row['median (ns)']).toBe(String(phases[row.phase ?? '']?.step_ns?.median ?? ''));
-      expect(row['p95 (ns)']).toBe(String(phases[row.phase ?? '']?.step_ns?.p95 ?? ''));
+    for (const { phase = '', ...row } of spread) {
+      const times = clean[phase]?.step_ns ?? phases[phase]?.step_ns;
+      expect(row['median (ns)']).toBe(String(times?.median ?? ''));
+      expect(row['p95 (ns)']).toBe(String(times?.p95 ?? ''));
     }
     expect(spread).toHaveLength(2);
   });
@@ -119,11 +134,11 @@ describe('the overview', () => {
     await expect.poll(() => fixture.hash.get('q')).toBe('component:ffn op:mul_mat');
     await legend.getByRole('button', { name: 'ffn_up-2' }).click();
     await expect.poll(() => fixture.hash.get('sel')).toBe('o:ffn_up-2');
-    const names = Object.keys((await analytics.csv('time_parts'))[0] ?? {}).slice(1);
+    const names = Object.keys((await analytics.csv('bytes_parts'))[0] ?? {}).slice(1);
     const ops = await fixture.sql<[string]>(
       "SELECT DISTINCT tensor_name FROM op_total WHERE component = 'ffn' AND operation_type = 'MUL_MAT'",
     );
-    expect(names.map((name) => name.replace(' (ns)', '')).sort()).toEqual(
+    expect(names.map((name) => name.replace(' (bytes)', '')).sort()).toEqual(
       ops.rows.map(([name]) => name).sort(),
     );
     await card('time_parts').getByRole('navigation').getByRole('button', { name: 'all' }).click();
@@ -185,23 +200,34 @@ describe('the overview', () => {
 });
 
 describe('the other pages', () => {
-  it('roofline: operations are twice the elements of the weights, time that of SQL', async () => {
+  it('roofline: operations are twice the elements of the weights, times and rates those of the totals', async () => {
     await fixture.recorded(24);
-    await analytics.open('roofline', 'ph=g');
+    // Not of the prompt and generation together.
+    await analytics.open('roofline');
     const rows = await analytics.csv('roofline');
     const up = rows.find(({ op }) => op === 'ffn_up');
     const [elements] = await sqlColumn(
       "SELECT sum(ne0 * ne1) FROM tensor WHERE tensor_name LIKE 'blk.%.ffn_up.weight' GROUP BY template LIMIT 1",
     );
-    const steps = Number(up?.executions) / 6; // layers
-    const operations = Number(up?.['operations per byte (ops/byte)']) * Number(up?.['bytes (bytes)']); // prettier-ignore
-    expect(Math.abs(operations / (2 * (elements ?? 0) * steps) - 1)).toBeLessThan(1e-9);
-    const time = await sqlColumn("SELECT sum(duration_ns) FROM op_total WHERE phase = 'generate' AND tensor_name LIKE 'ffn_up-%'"); // prettier-ignore
-    expect(up?.['time (ns)']).toBe(String(time[0]));
-    const [all] = await sqlColumn("SELECT sum(duration_ns) FROM op_total WHERE phase = 'generate'");
-    const rates = await analytics.csv('op_rate');
-    expect(numbers(rates, 'time (ns)').reduce((a, b) => a + b, 0)).toBe(all);
-  });
+    const operations = Number(up?.['operations per byte (ops/byte)']) * Number(up?.['bytes of a step (bytes)']); // prettier-ignore
+    expect(Math.abs(operations / (2 * (elements ?? 0)) - 1)).toBeLessThan(1e-6);
+    const { rows: ops, times } = await fixture.get<Breakdown>('breakdown?by=op&step_times=true&limit=10000'); // prettier-ignore
+    const layers = ops.filter(({ name }) => name.startsWith('ffn_up-'));
+    expect(layers).toHaveLength(6);
+    const medians = (some: typeof ops): number => some.reduce((sum, { step_ns: one }) => sum + (one?.median ?? 0), 0); // prettier-ignore
+    expect(Number(up?.['time of a step (ns)'])).toBe(medians(layers));
+    const costs = await analytics.csv('op_rate');
+    expect(numbers(costs, 'time of a step (ns)').reduce((a, b) => a + b, 0)).toBe(medians(ops));
+    // The same op type first as in the table and the finding, with the same rate.
+    const { rows: kinds } = await fixture.get<Breakdown>('breakdown?by=op_kind&step_times=true&sort=-time'); // prettier-ignore
+    const timed = kinds.filter(({ step_ns: one }) => one !== undefined);
+    const first = await analytics.csv('above_bound_kind');
+    expect(first.map(({ op }) => op)).toEqual(timed.map(({ name }) => name));
+    const near = (a: readonly number[], b: readonly number[]) => a.every((one, i) => Math.abs(one / (b[i] ?? NaN) - 1) < 1e-6 || one === b[i]); // prettier-ignore
+    expect(near(numbers(first, 'bytes per second (bytes/s)'), timed.map(({ step_ns: one }) => one?.bytes_per_second ?? 0))).toBe(true); // prettier-ignore
+    for (const id of ['roofline', 'above_bound_kind', 'above_bound', 'op_rate'])
+      expect(await card(id).innerText(), id).toContain(times?.text);
+  }); // prettier-ignore
 
   it('hot and cold: the curve is that of REST, and the slider moves over it', async () => {
     const { page } = fixture;

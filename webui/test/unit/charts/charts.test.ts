@@ -214,7 +214,7 @@ describe('a file', () => {
 
   it('as SVG has its title and the names of its colours, escaped', () => {
     const scene = sceneOf(table('name', [3, 1]), 'bar', SIZE, measure);
-    const svg = svgOf(withHeading(scene, 'A < B', 'bytes', [{ name: 'a & b', n: 1 }], measure), theme); // prettier-ignore
+    const svg = svgOf(withHeading(scene, 'A < B', 'bytes', [{ name: 'a & b', colour: 1 }], measure), theme); // prettier-ignore
     expect(svg).toContain('>A &lt; B</text>');
     expect(svg).toContain('>a &amp; b</text>');
     expect(svg).toContain('fill="#222222"');

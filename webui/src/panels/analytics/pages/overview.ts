@@ -8,13 +8,18 @@ import {
   tokenText,
 } from '../../../format';
 import * as wire from '../../../net/types';
-import { conditions, column, route, statement, where, words, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
-import { diskAndBuffer, stackedBy, costsBy } from '../sums';
+import type { ChartTable } from '../../../charts/table';
+import type { ApiResult } from '../../../net/api';
+import { ok } from '../../../result';
+import { isDisturbed } from '../../../state/view/answer';
+import type { SumQuery } from '../../../state/view/sum_query';
+import { askRoute, conditions, column, route, routes, statement, where, words, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
+import { costsBy, diskAndBuffer, stackedBy, weightTypes } from '../sums';
 
 const STEPS = 'of the steps that the view selects';
-// As /breakdown with step_times.
-const MEDIAN =
-  'median of one step, of generation unless the view selects a phase, without learned, first and disturbed steps';
+// As /breakdown with step_times; the answer says which steps.
+const MEDIAN = 'median of one step, of generation unless the view selects a phase';
+const SUMS = 'Bytes: added up over the selected steps.';
 
 // The server's words for what the machine did to a step (docs/conditions.md), as causes.
 const CAUSE = `CASE WHEN timing = 'learned' THEN 'new graph: measured while it was learned'
@@ -55,27 +60,32 @@ const perStep = (scope: Scope, name: 'time' | 'bytes') =>
     },
   );
 
-// Which steps the times are of, because other views leave the disturbed ones out: "all 79 steps, 68 of
-// them disturbed".
-function basisOf(phase: wire.Conditions['phases'][string] | undefined): string {
-  if (!phase) return '';
-  const { steps, normal_steps: normal, disturbed_steps: disturbed } = phase;
-  const of = normal === steps ? `all ${plural(steps, 'step')}` : `${formatCount(normal)} of ${plural(steps, 'step')}`; // prettier-ignore
-  return disturbed > 0 ? `${of}, ${formatCount(disturbed)} disturbed` : of;
-}
+type PhaseSteps = wire.Conditions['phases'][string];
 
+// Which steps the times are of: "12 of 79 steps, without 67 disturbed ones".
+function basisOf({ steps, normal_steps: normal, disturbed_steps: disturbed, left_out_steps: left }: PhaseSteps): string {
+  const of = normal === steps ? `all ${plural(steps, 'step')}` : `${formatCount(normal)} of ${plural(steps, 'step')}`;
+  if (left > 0) return `${of}, without ${formatCount(left)} disturbed`;
+  return disturbed > 0 ? `${of}, ${formatCount(disturbed)} disturbed` : of;
+} // prettier-ignore
+
+// Of the clean steps; of a phase without one, of the disturbed ones.
 const spread = () =>
-  route('conditions', {}, wire.conditions, ({ phases }) => {
-    const names = Object.keys(phases);
-    const of = (value: (phase: (typeof phases)[string]) => number | null) =>
-      names.map((name) => {
-        const phase = phases[name];
-        return phase ? value(phase) : null;
-      });
-    return {
+  routes('conditions', { clean: true }, async (session): ApiResult<ChartTable> => {
+    const clean = await askRoute(session, 'conditions', { clean: true }, wire.conditions);
+    const all = await askRoute(session, 'conditions', {}, wire.conditions);
+    if (!clean.ok) return clean;
+    if (!all.ok) return all;
+    const phases = Object.entries(all.value.phases).map(([name, disturbed]) => {
+      const own = clean.value.phases[name];
+      return [name, own && own.normal_steps > 0 ? own : disturbed] as const;
+    });
+    const of = (value: (phase: PhaseSteps) => number | null) =>
+      phases.map(([, phase]) => value(phase));
+    return ok({
       key: { name: 'phase', of: 'phase' },
-      keys: names,
-      labels: names.map((name) => `${name}, ${basisOf(phases[name])}`),
+      keys: phases.map(([name]) => name),
+      basis: `${phases.map(([name, phase]) => `${name}: ${basisOf(phase)}`).join('; ')}.`,
       series: [
         { name: 'median', unit: 'ns', values: of(({ step_ns }) => step_ns?.median ?? null) },
         { name: 'p95', unit: 'ns', values: of(({ step_ns }) => step_ns?.p95 ?? null) },
@@ -88,22 +98,63 @@ const spread = () =>
         { name: 'tokens', unit: 'count', values: of(({ tokens }) => tokens) },
         { name: 'sum', unit: 'ns', values: of(({ duration_ns }) => duration_ns) },
       ],
-    };
+    });
   });
 
-const matrix = (value: 'time' | 'bytes', scope: Scope) =>
-  route('heatmap', { x: 'layer', y: 'component', value, width: 256, height: 64, ...scope.query }, wire.raster, ({ x, y, cells }) => ({
-    key: { name: 'component', of: 'component' },
-    across: 'layer',
-    keys: y.rows,
-    labels: y.rows.map(componentName),
-    series: Array.from({ length: x.pixels }, (_, i) => ({
-      name: layerName(x.rows[i] ?? String(i)),
-      unit: value === 'time' ? 'ns' : 'bytes',
-      values: y.rows.map((_, row) => cells[row]?.[i] ?? null),
-      pick: { of: 'layer', name: x.rows[i] ?? String(i) },
-    })),
-  })); // prettier-ignore
+// The mean time of a step of one phase, of the clean steps if there are some: as the medians of the
+// layers, but a picture has only sums.
+const matrix = (scope: Scope) => {
+  const axes = { x: 'layer', y: 'component', value: 'time', width: 256, height: 64 } as const;
+  const query = { phase: 'generate', ...scope.query } as const;
+  return routes('heatmap', { ...axes, ...query }, async (session): ApiResult<ChartTable> => {
+    const machine = await askRoute(session, 'conditions', {}, wire.conditions);
+    if (!machine.ok) return machine;
+    const ways: readonly SumQuery[] = [
+      ...(isDisturbed(machine.value) ? [{ ...query, clean: true }] : []),
+      query,
+      scope.query,
+    ];
+    // The first one that has steps with times.
+    for (const way of ways) {
+      const head = await askRoute(session, 'breakdown', { by: 'phase', ...way }, wire.breakdown);
+      if (!head.ok) return head;
+      const { summed_steps: summed } = head.value;
+      if (summed.steps === 0 && way !== scope.query) continue;
+      const body = await askRoute(session, 'heatmap', { ...axes, ...way }, wire.raster);
+      return body.ok ? ok(matrixOf(body.value, summed, way.phase)) : body;
+    }
+    return ok({ key: { name: 'component', of: 'component' }, keys: [], series: [] });
+  });
+};
+
+const matrixOf = ({ x, y, cells }: wire.Raster, summed: Summed, phase: string | undefined): ChartTable => ({
+  key: { name: 'component', of: 'component' },
+  across: 'layer',
+  basis: meanText(summed, phase),
+  keys: y.rows,
+  labels: y.rows.map(componentName),
+  series: Array.from({ length: x.pixels }, (_, i) => ({
+    name: layerName(x.rows[i] ?? String(i)),
+    unit: 'ns',
+    values: y.rows.map((_row, row) => {
+      const cell = cells[row]?.[i];
+      return cell === undefined || summed.steps === 0 ? null : cell / summed.steps;
+    }),
+    pick: { of: 'layer', name: x.rows[i] ?? String(i) },
+  })),
+}); // prettier-ignore
+
+type Summed = wire.Breakdown['summed_steps'];
+
+// "Mean of 12 generate steps, 1 of them learned. Verdict: clean."
+function meanText({ steps, learned, disturbed, verdict }: Summed, phase: string | undefined): string {
+  const of = phase === undefined ? '' : `${phase} `;
+  const parts = [
+    ...(learned > 0 ? [`${formatCount(learned)} of them learned`] : []),
+    ...(disturbed > 0 ? [`${formatCount(disturbed)} of them disturbed`] : []),
+  ];
+  return `${[`Mean of ${formatCount(steps)} ${of}${steps === 1 ? 'step' : 'steps'}`, ...parts].join(', ')}. Verdict: ${verdict ?? 'not recorded'}.`;
+} // prettier-ignore
 
 // Ops by their duration. Each bin ends at twice its begin, because durations differ by powers of ten; a
 // bin without ops is drawn, too.
@@ -134,7 +185,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     page: 'overview',
     title: 'Time of prompt and generation',
     counts:
-      'Durations of the ops, added up by phase and by part of the model. A click on a part goes into it: component, op type, op.',
+      'Time of the ops in one step of each phase, by part of the model: medians, whose shares are of their sum. A click on a part goes into it: component, op type, op.',
     kinds: ['share', 'stacked', 'bar'],
     request: (scope) => stackedBy('time', scope),
     honours: 'everything',
@@ -147,7 +198,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     page: 'overview',
     title: 'Bytes of prompt and generation',
     counts:
-      'Bytes read and written by the ops, added up by phase and by part of the model. A click on a part goes into it.',
+      'Bytes read and written by the ops, added up over the steps of each phase, by part of the model. A click on a part goes into it.',
     kinds: ['share', 'stacked', 'bar'],
     request: (scope) => stackedBy('bytes', scope),
     honours: 'everything',
@@ -172,7 +223,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     page: 'overview',
     title: 'Median and p95 of a step',
     counts:
-      'Durations of the normal steps of each phase, disturbed ones included: without steps that were learned, lost or cancelled. The other times of a step (Layers, Table, Compare) leave disturbed steps out, if others are left.',
+      'Durations of the steps of each phase, without those that were learned, lost or cancelled, and without disturbed ones if others are left.',
     kinds: ['bar'],
     request: spread,
     honours: 'nothing',
@@ -234,7 +285,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     id: 'layers',
     page: 'overview',
     title: 'Layers',
-    counts: `Time: ${MEDIAN}. Bytes: added up over the selected steps. emb+out: ops without a layer (embedding, output).`,
+    counts: `Time: ${MEDIAN}. ${SUMS} emb+out: ops without a layer (embedding, output).`,
     kinds: ['bar', 'line', 'pie'],
     choose: true,
     request: (scope) => costsBy('layer', 'time', scope),
@@ -246,9 +297,9 @@ export const OVERVIEW: readonly ChartSpec[] = [
     id: 'layer_parts',
     page: 'overview',
     title: 'Layer × component',
-    counts: 'Durations of the ops, added up by layer (left to right) and component.',
+    counts: 'Time of the ops in one step, by layer (left to right) and component.',
     kinds: ['heat'],
-    request: (scope) => matrix('time', scope),
+    request: matrix,
     honours: 'everything',
     wide: true,
     empty: 'No op times were recorded.',
@@ -291,7 +342,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     id: 'op_types',
     page: 'overview',
     title: 'Op types',
-    counts: `Time of all ops of one type: ${MEDIAN}. Bytes: added up over the selected steps.`,
+    counts: `Time of all ops of one type: ${MEDIAN}. ${SUMS}`,
     kinds: ['bar', 'pie'],
     choose: true,
     request: (scope) => costsBy('op_kind', 'time', scope),
@@ -312,19 +363,20 @@ export const OVERVIEW: readonly ChartSpec[] = [
   {
     id: 'tensor_types',
     page: 'overview',
-    title: 'Tensor types',
-    counts: 'Sums over the accesses to tensors of one data type.',
+    title: 'Tensor types of the weights',
+    counts:
+      'Bytes that a step reads of the weights of one data type; a step of generation evaluates one token. Intermediate results and the KV cache are not counted, unless the filter selects them with kind.',
     kinds: ['bar', 'pie'],
-    choose: true,
-    request: (scope) => costsBy('type', 'bytes', scope),
+    request: weightTypes,
     honours: 'everything',
-    empty: 'Nothing matches.',
+    height: 130,
+    empty: 'No weights are read.',
   },
   {
     id: 'kernels',
     page: 'overview',
     title: 'Kernels',
-    counts: `Time of the ops that the same implementation ran: ${MEDIAN}. Bytes: added up over the selected steps. unknown: it was not recorded.`,
+    counts: `Time of the ops that the same implementation ran: ${MEDIAN}. ${SUMS} unknown: it was not recorded.`,
     kinds: ['bar', 'pie'],
     choose: true,
     request: (scope) => costsBy('kernel', 'time', scope),

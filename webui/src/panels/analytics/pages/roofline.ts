@@ -1,16 +1,74 @@
-// How near the ops come to the read bandwidth of the machine.
-import { column, statement, words, type ChartSpec, type Scope } from '../spec';
+// How near the ops come to the read bandwidth of the machine. Times and rates are those of the table of
+// totals and of the finding above the charts: medians of one step, over the steps that the server chose.
+import type { ApiResult } from '../../../net/api';
+import { MAX_PAGE_ROWS } from '../../../net/api';
+import * as wire from '../../../net/types';
+import type { Breakdown, Findings } from '../../../net/types';
+import { formatValue, type ChartTable, type Series } from '../../../charts/table';
+import { ok } from '../../../result';
+import type { OpenSession } from '../../../state/session/open_session';
+import { askFindings, askRoute, askRows, column, routes, words, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
+import { timesOf } from '../sums';
+
+// ---- The bound ------------------------------------------------------------------------
+
+// What the server found of the reading of memory; its threshold decides what is memory-bound.
+export interface Bound {
+  readonly bandwidth: number | null; // bytes per second, with the threads of the session; null: not known
+  readonly near: number | null; // the share of it from which on an op is memory-bound
+  readonly fromCache: boolean; // the weights fit into the last cache of the processor
+}
+
+export function boundOf({ findings }: Pick<Findings, 'findings'>): Bound {
+  const figures = findings.flatMap((one) => one.figures);
+  const number = (name: string): number | null => {
+    const value = figures.find((one) => one.name === name)?.value;
+    return typeof value === 'number' && value > 0 ? value : null;
+  };
+  return {
+    bandwidth: number('read_bandwidth'),
+    near: number('near_bandwidth'),
+    fromCache: figures.some(({ name, value }) => name === 'bandwidth_use' && value === 'from_cache'),
+  };
+} // prettier-ignore
+
+// "memory-bound, 82 % of the bound"; '': the bound is not known.
+export function verdictOf(rate: number, { bandwidth, near }: Bound): string {
+  if (bandwidth === null) return '';
+  const share = rate / bandwidth;
+  const text = `${Number((100 * share).toPrecision(3))} % of the bound`;
+  if (share > 1) return `${text}, from caches`;
+  return near === null ? text : `${share >= near ? 'memory-bound' : 'not memory-bound'}, ${text}`;
+}
+
+// ---- Rows -----------------------------------------------------------------------------
+
+interface Cost {
+  readonly name: string;
+  readonly type: string;
+  readonly component: string;
+  readonly median: number; // ns of a step
+  readonly bytes: number; // of a step
+  readonly operations: number | null; // of a step; null: not a matrix multiplication
+}
+
+const rateOf = ({ median, bytes }: Cost): number => (median > 0 ? (bytes * 1e9) / median : 0);
+
+// Rows with a time in a normal step, the most time first.
+const costsOf = ({ rows }: Breakdown): readonly Pick<Cost, 'name' | 'median' | 'bytes'>[] =>
+  rows.flatMap(({ name, step_ns: times }) =>
+    times ? [{ name, median: times.median, bytes: (times.bytes_per_second * times.median) / 1e9 }] : [],
+  ); // prettier-ignore
 
 // An op of all layers is one row: its output without the number of the layer.
 // One without a name of its own has its type.
 const NAME =
   "CASE WHEN tensor_name GLOB 'node_*' THEN lower(o.operation_type) WHEN tensor_name GLOB 'cache_*' THEN substr(tensor_name, 1, 7) ELSE substr(tensor_name, 1, instr(tensor_name || '-', '-') - 1) END";
-const BANDWIDTH = "(SELECT CAST(value AS REAL) FROM metadata WHERE name = 'host.read_bandwidth')";
 
 // The operations of a matrix multiplication: 2 for each element of the output and of the inner
-// dimension. Both sources have the inner dimension as their first one.
-// `byKind`: all ops of a type in one row.
-const sql = ({ phase }: Scope, byKind: boolean): string => `WITH first AS (
+// dimension. Both sources have the inner dimension as their first one. No times: they are those of
+// the breakdown.
+const sql = (phase: string): string => `WITH first AS (
   SELECT min(step) AS step FROM step WHERE template IS NOT NULL GROUP BY template),
 read AS (
   SELECT a.template, a.op, max(t.ne0) AS inner FROM access a JOIN tensor t
@@ -20,128 +78,186 @@ read AS (
 shape AS (
   SELECT o.template, o.op, 2.0 * o.ne0 * o.ne1 * o.ne2 * o.ne3 * r.inner AS operations
   FROM op o JOIN read r ON r.template = o.template AND r.op = o.op
-  WHERE o.step IN (SELECT step FROM first)),
-total AS (
-  SELECT ${byKind ? 'o.operation_type' : NAME} AS name, o.operation_type, ${byKind ? "''" : 'o.component'} AS component, sum(o.executions) AS executions,
-    sum(o.duration_ns) AS time_ns, sum(o.bytes_read + o.bytes_written) AS bytes,
-    sum(s.operations * o.executions) AS operations
-  FROM op_total o LEFT JOIN shape s ON s.template = o.template AND s.op = o.op
-  WHERE o.duration_ns > 0${phase === null ? '' : ` AND o.phase = '${phase}'`}
-  GROUP BY 1, 2, 3)
-SELECT name, operation_type, component, executions, time_ns, bytes, operations,
-  bytes * 1e9 / time_ns AS bytes_per_s,
-  operations / bytes AS operations_per_byte,
-  operations * 1e9 / time_ns AS operations_per_s,
-  ${BANDWIDTH} AS bandwidth,
-  bytes * 1e9 / time_ns / ${BANDWIDTH} AS share_of_bandwidth,
-  max(0, time_ns - bytes * 1e9 / ${BANDWIDTH}) AS above_ns
-FROM total ORDER BY coalesce(above_ns, time_ns) DESC`;
+  WHERE o.step IN (SELECT step FROM first))
+SELECT tensor_name, ${NAME} AS name, max(o.operation_type) AS operation_type,
+  max(o.component) AS component,
+  sum(s.operations * o.executions) / sum(o.bytes_read + o.bytes_written) AS operations_per_byte
+FROM op_total o LEFT JOIN shape s ON s.template = o.template AND s.op = o.op
+WHERE o.phase = '${phase}' GROUP BY tensor_name`;
 
-const COUNTED = 'Each op of all layers is one row; phase: that of the page.';
+// One row per op of all layers: the sum of the medians of its layers.
+async function opsOfLayers(session: OpenSession, body: Breakdown): ApiResult<readonly Cost[]> {
+  const found = await askRows(session, sql(body.times?.phase ?? 'generate'));
+  if (!found.ok) return found;
+  const names = words(found.value, 'name');
+  const types = words(found.value, 'operation_type');
+  const components = words(found.value, 'component');
+  const intensities = column(found.value, 'operations_per_byte');
+  const at = new Map(words(found.value, 'tensor_name').map((name, row) => [name, row]));
+  const groups = new Map<string, Cost>();
+  for (const { name: output, median, bytes } of costsOf(body)) {
+    const row = at.get(output);
+    if (row === undefined) continue;
+    const [name = '', type = '', component = ''] = [names[row], types[row], components[row]];
+    const key = JSON.stringify([name, type, component]);
+    const before = groups.get(key);
+    const each = intensities[row];
+    const operations = each === null || each === undefined ? null : each * bytes;
+    groups.set(key, {
+      name,
+      type,
+      component,
+      median: median + (before?.median ?? 0),
+      bytes: bytes + (before?.bytes ?? 0),
+      operations: operations === null ? (before?.operations ?? null) : operations + (before?.operations ?? 0),
+    }); // prettier-ignore
+  }
+  return ok([...groups.values()].sort((a, b) => b.median - a.median));
+}
 
-type Shown = 'points' | 'above' | 'rate';
-const asked = (scope: Scope, what: Shown, byKind = false) =>
-  statement(sql(scope, byKind), (all) => {
-    // Each picture has the ops that it can show.
-    const intensity = column(all, 'operations_per_byte');
-    const kept = all.rows.filter((_, row) => what !== 'points' || intensity[row] !== null);
-    const rows = { ...all, rows: what === 'points' ? kept : kept.slice(0, 24) };
-    const names = words(rows, 'name');
-    const of = (name: string) => column(rows, name);
-    const bandwidth = of('bandwidth').find((value) => value !== null) ?? null;
-    const main = {
-      points: [
-        { name: 'operations per byte', unit: 'ops/byte', values: of('operations_per_byte') },
-        { name: 'operations per second', unit: 'ops/s', values: of('operations_per_s') },
-      ],
-      above: [{ name: 'time above the bound', unit: 'ns', values: of('above_ns') }],
-      rate: [{ name: 'bytes per second', unit: 'bytes/s', values: of('bytes_per_s') }],
-    } as const;
-    return {
-      key: { name: 'op', of: 'name' },
-      part: [
-        ...(scope.phase === null ? ['prompt and generation together'] : []),
-        ...(bandwidth === null ? ['read bandwidth not measured: no line'] : []),
-      ].join(', '),
-      keys: names,
-      labels: words(rows, 'operation_type').map((type, row) =>
-        what === 'points' || names[row]?.toLowerCase() === type.toLowerCase() ? (names[row] ?? '') : `${names[row] ?? ''} ${type}`,
-      ),
-      picks: words(rows, 'operation_type').map((name) => ({ of: 'op_kind', name })),
-      series: main[what],
-      more: [
-        { name: 'time', unit: 'ns', values: of('time_ns') },
-        { name: 'bytes', unit: 'bytes', values: of('bytes') },
-        ...(what === 'rate' ? [] : [{ name: 'rate', unit: 'bytes/s', values: of('bytes_per_s') } as const]),
-        { name: 'of the read bandwidth', unit: 'share', values: of('share_of_bandwidth') },
-        ...(what === 'above' ? [] : [{ name: 'above the bound', unit: 'ns', values: of('above_ns') } as const]),
-        { name: 'executions', unit: 'count', values: of('executions') },
-      ],
-      words: [
-        { name: 'op type', values: words(rows, 'operation_type') },
-        { name: 'component', values: words(rows, 'component') },
-      ],
-      ...(bandwidth !== null && what === 'points'
-        ? { guide: { name: 'read bandwidth of this machine', at: (x: number) => x * bandwidth } }
-        : {}),
-      ...(bandwidth !== null && what === 'rate'
-        ? { marks: [{ name: 'read bandwidth', value: bandwidth }] }
-        : {}),
-    }; // prettier-ignore
+// ---- Charts ---------------------------------------------------------------------------
+
+type Shown = 'points' | 'time' | 'rate';
+const MAX_ROWS = 24;
+
+const asked = (scope: Scope, what: Shown, by: 'op' | 'op_kind') => {
+  const query = { by, sort: '-time', step_times: true, limit: MAX_PAGE_ROWS, ...scope.query };
+  return routes('breakdown', query, async (session): ApiResult<ChartTable> => {
+    const body = await askRoute(session, 'breakdown', query, wire.breakdown);
+    if (!body.ok) return body;
+    const ops =
+      by === 'op'
+        ? await opsOfLayers(session, body.value)
+        : ok(costsOf(body.value).map((cost): Cost => ({ ...cost, type: cost.name, component: '', operations: null }))); // prettier-ignore
+    if (!ops.ok) return ops;
+    const findings = await askFindings(session);
+    if (!findings.ok) return findings;
+    const known = what === 'points' ? ops.value.filter(({ operations }) => operations !== null) : ops.value.slice(0, MAX_ROWS); // prettier-ignore
+    return ok({ ...chartOf(known, what, boundOf(findings.value)), ...timesOf(body.value) });
   });
+};
 
-// Where there is no bound.
-const NOT_KNOWN =
-  'The read bandwidth of the machine is not known for this session. It is measured by `tt record` and `tt-server` for a model that is larger than the last cache of the processor, while no other program runs. Until then, the question “Which op takes the most time?” at the top lists the ops by their time.';
+export function chartOf(costs: readonly Cost[], what: Shown, bound: Bound): ChartTable {
+  const { bandwidth, fromCache } = bound;
+  const rates = costs.map(rateOf);
+  const verdicts = rates.map((rate) => verdictOf(rate, bound));
+  const bounds = costs.map(({ bytes }) => (bandwidth === null ? null : (bytes * 1e9) / bandwidth));
+  const above = costs.map(({ median }, row) => {
+    const least = bounds[row];
+    return least === null || least === undefined ? null : Math.max(0, median - least);
+  });
+  const time = { name: 'time of a step', unit: 'ns', values: costs.map(({ median }) => median) } as const; // prettier-ignore
+  const rate = { name: 'bytes per second', unit: 'bytes/s', values: rates } as const;
+  const main: Readonly<Record<Shown, readonly Series[]>> = {
+    points: [
+      { name: 'operations per byte', unit: 'ops/byte', values: costs.map(({ operations, bytes }) => operations && operations / bytes) },
+      { name: 'operations per second', unit: 'ops/s', values: costs.map(({ operations, median }) => operations && (operations * 1e9) / median) },
+    ],
+    time:
+      bandwidth === null
+        ? [time]
+        : [
+            { name: 'time of the bound', unit: 'ns', values: costs.map(({ median }, row) => Math.min(median, bounds[row] ?? 0)) },
+            { name: 'above the bound', unit: 'ns', values: above },
+          ],
+    rate: [rate],
+  }; // prettier-ignore
+  const withVerdict = (text: string, row: number): string =>
+    [text, verdicts[row] ?? ''].filter(Boolean).join(', ');
+  return {
+    key: { name: 'op', of: 'name' },
+    part:
+      bandwidth !== null
+        ? ''
+        : fromCache
+          ? 'no bound: the weights fit into the cache of the processor'
+          : 'no bound: the read bandwidth was not measured',
+    keys: costs.map(({ name }) => name),
+    labels: costs.map(({ name, type }) =>
+      what === 'points' || name.toLowerCase() === type.toLowerCase() ? name : `${name} ${type}`,
+    ),
+    picks: costs.map(({ type }) => ({ of: 'op_kind', name: type })),
+    series: main[what],
+    ...(what === 'time'
+      ? { notes: costs.map(({ median }, row) => withVerdict(formatValue('ns', median), row)) }
+      : {}),
+    ...(what === 'rate'
+      ? { notes: rates.map((one, row) => withVerdict(formatValue('bytes/s', one), row)) }
+      : {}),
+    more: [
+      ...(what === 'time' && bandwidth === null ? [] : [time]),
+      { name: 'bytes of a step', unit: 'bytes', values: costs.map(({ bytes }) => bytes) },
+      ...(what === 'rate' ? [] : [rate]),
+      ...(bandwidth === null ? [] : [{ name: 'of the read bandwidth', unit: 'share', values: rates.map((one) => one / bandwidth) } as const]),
+      ...(what === 'time' || bandwidth === null ? [] : [{ name: 'above the bound', unit: 'ns', values: above } as const]),
+    ],
+    words: [
+      ...(bandwidth === null ? [] : [{ name: 'verdict', values: verdicts }]),
+      { name: 'op type', values: costs.map(({ type }) => type) },
+      ...(costs.some(({ component }) => component !== '') ? [{ name: 'component', values: costs.map(({ component }) => component) }] : []),
+    ],
+    ...(bandwidth !== null && what === 'points'
+      ? { guide: { name: 'read bandwidth of this machine', at: (x: number) => x * bandwidth } }
+      : {}),
+    ...(bandwidth !== null && what === 'rate'
+      ? { marks: [{ name: 'read bandwidth', value: bandwidth }] }
+      : {}),
+  }; // prettier-ignore
+}
+
+const ONE_ROW =
+  'Each op of all layers is one row, with the sum of the medians of its layers. Times and rates are those of the table and the finding.';
+const NO_TIME = 'No op has a time in a step that counts.';
+const BOUND =
+  'The bound is the time in which the machine reads as many bytes. Without it, the read bandwidth is not known for this session: a recording measures it for a model that is larger than the last cache of the processor, while no other program runs.';
 
 export const ROOFLINE: readonly ChartSpec[] = [
   {
     id: 'roofline',
     page: 'roofline',
     title: 'Roofline',
-    counts: `Operations per second over operations per byte, both logarithmic. Only matrix multiplications: 2 operations for each element of the output and of the inner dimension. Below the line: as fast as the memory allows at most. The compute peak of the machine is not measured, so it has no line. ${COUNTED}`,
+    counts: `Operations per second over operations per byte, both logarithmic. Only matrix multiplications: 2 operations for each element of the output and of the inner dimension. Below the line: as fast as the memory allows at most. The compute peak of the machine is not measured, so it has no line. ${ONE_ROW}`,
     kinds: ['points'],
-    request: (scope) => asked(scope, 'points'),
-    honours: 'phase',
+    request: (scope) => asked(scope, 'points', 'op'),
+    honours: 'everything',
     wide: true,
     height: 340,
-    empty: 'No matrix multiplication has a time.',
+    empty: 'No matrix multiplication has a time in a step that counts.',
   },
   {
     id: 'above_bound_kind',
     wide: true,
     page: 'roofline',
     title: 'Which op type to optimise first',
-    counts:
-      'Time of all ops of a type above their bound: their time less the time in which the machine reads as many bytes. The read bandwidth was measured with the threads of the run. Phase: that of the page.',
-    kinds: ['bar'],
-    request: (scope) => asked(scope, 'above', true),
-    honours: 'phase',
-    height: 240,
-    empty: NOT_KNOWN,
+    counts: `Time of all ops of a type in a step, the most time first, as in the table and the finding. Only what is above the bound can be saved. ${BOUND}`,
+    kinds: ['stacked', 'bar'],
+    request: (scope) => asked(scope, 'time', 'op_kind'),
+    honours: 'everything',
+    height: 160,
+    empty: NO_TIME,
   },
   {
     id: 'above_bound',
-    half: true,
+    wide: true,
     page: 'roofline',
     title: 'Which op of all layers to optimise first',
-    counts: `The same, of each op. ${COUNTED}`,
-    kinds: ['bar'],
-    request: (scope) => asked(scope, 'above'),
-    honours: 'phase',
-    height: 420,
-    empty: NOT_KNOWN,
+    counts: `The same, of each op. ${ONE_ROW}`,
+    kinds: ['stacked', 'bar'],
+    request: (scope) => asked(scope, 'time', 'op'),
+    honours: 'everything',
+    height: 160,
+    empty: NO_TIME,
   },
   {
     id: 'op_rate',
-    half: true,
+    wide: true,
     page: 'roofline',
     title: 'Bytes per second',
-    counts: `Bytes read and written by the time of the op; a rate above the line comes from the caches of the processor. ${COUNTED}`,
+    counts: `Bytes of the mean step by the median of its time; a rate above the line comes from the caches of the processor. ${ONE_ROW}`,
     kinds: ['bar'],
-    request: (scope) => asked(scope, 'rate'),
-    honours: 'phase',
-    height: 420,
-    empty: 'No op has a time.',
+    request: (scope) => asked(scope, 'rate', 'op'),
+    honours: 'everything',
+    height: 160,
+    empty: NO_TIME,
   },
 ];
