@@ -1,5 +1,6 @@
 // Paints what is beside the cells of a plane: how each column was timed, the sums of the columns and
 // the figures of the rows.
+import { formatCount } from '../format';
 import { sectionsIn } from './axis';
 import { clipped, type Ctx } from './canvas';
 import { xOf, yOf, type PlaneLayout, type Rect, type TrackLayout } from './layout';
@@ -11,6 +12,7 @@ import {
   rowQuantiles,
   type Columns,
   type Raster,
+  type RowQuantiles,
 } from './raster';
 import { spanOf, type Range } from './range';
 import type { Together } from './scene';
@@ -174,25 +176,37 @@ export interface Figures extends RowFigures {
   readonly text: (value: number) => string;
 }
 
-// Medians where `columns` says over what, else means.
+// Where `columns` says over what: medians of times, means of bytes and counts, as in the tables. Else
+// means over the x axis.
 export function figuresOf(
   raster: Raster,
   view: Range,
   columns: Columns | null,
   isPart: boolean, // of the x axis
+  xName: string,
 ): RowFigures {
   const part = isPart ? ['of the visible part'] : [];
-  if (!columns) return { title: ['mean', ...part], values: rowMeans(raster, view) };
-  const { of, median: values } = rowQuantiles(raster, view, columns);
-  return { title: [`median, ${of}`, ...part], values };
+  if (!columns) {
+    const of = xName === 'time' ? xName : `${xName}s`;
+    return { title: [`mean over ${of}`, ...part], values: rowMeans(raster, view) };
+  }
+  const found = rowQuantiles(raster, view, columns);
+  const isTime = columns.worth !== null;
+  const title = `${isTime ? 'median' : 'mean'}, ${found.of}`;
+  const steps = basisOfRows(found, xName);
+  return {
+    title: [title, ...(steps === '' ? [] : [steps]), ...part],
+    values: isTime ? found.median : found.mean,
+  };
 }
 
-// The value of a bar of full length: the largest, or the second largest if the largest would make all
-// others invisible. The bar of the largest is then broken.
-export function barScale(values: readonly number[]): number {
-  const [first = 0, second = 0, third = 0] = values.toSorted((a, b) => b - a);
-  return third > 0 && first > 4 * second ? second : first;
-}
+// "of 12 clean steps", "of disturbed steps"; '': of all.
+export const basisOfRows = ({ units, left, worth }: RowQuantiles, xName: string): string =>
+  worth === 1
+    ? `of disturbed ${xName}s`
+    : left > 0
+      ? `of ${formatCount(units)} ${worth === 2 ? 'clean ' : ''}${units === 1 ? xName : `${xName}s`}`
+      : '';
 
 // Bars right of the plot: a figure of each row.
 export function paintFigures(
@@ -211,7 +225,7 @@ export function paintFigures(
     const [from, to] = [pixelStart(raster.y, height, row), pixelStart(raster.y, height, row + 1)];
     if (to > y.from && from < y.to) inView.push(values[row] ?? 0);
   }
-  const max = barScale(inView);
+  const max = inView.reduce((most, value) => Math.max(most, value), 0);
   ctx.font = `11px ${theme.sans}`;
   ctx.textAlign = 'left';
   ctx.textBaseline = 'alphabetic';
@@ -229,8 +243,7 @@ export function paintFigures(
       const h = Math.max(0.5, Math.min(14, y1 - y0 - gap));
       ctx.fillStyle = theme.bar;
       const share = (values[row] ?? 0) / max;
-      ctx.fillRect(box.x, y0 + (y1 - y0 - h) / 2, Math.min(1, share) * box.w, h);
-      if (share > 1) ctx.clearRect(box.x + box.w - 8, y0 + (y1 - y0 - h) / 2, 2, h);
+      ctx.fillRect(box.x, y0 + (y1 - y0 - h) / 2, share * box.w, h);
       if ((values[row] ?? 0) > 0 && y1 - y0 >= 13) {
         ctx.fillStyle = theme.text;
         ctx.textBaseline = 'middle';

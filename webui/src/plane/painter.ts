@@ -157,7 +157,9 @@ export class PlanePainter {
     this.best = best;
     if (isNew) this.painted.value += 1;
     const isPart = this.parts.camera.peek().x !== null;
-    this.figures = best.map((raster) => figuresOf(raster, layout.x, scene.medians, isPart));
+    this.figures = best.map((raster) =>
+      figuresOf(raster, layout.x, scene.medians, isPart, scene.x.name),
+    );
     let scale = this.parts.scale.peek();
     if (isNew || scale.log !== scene.log) scale = this.scaleFor(best, scene);
     const { palette, shown, marks } = scene;

@@ -40,14 +40,17 @@ export function scaleOf(
   const high = quantile(samples, 0.995) ?? largest;
   const max = largest > 2 * high ? high : largest;
   if (signs === 'both') return { min: -max, max, clips: max < largest, log: false };
-  const min = log ? Math.min(quantile(samples, 0.005) ?? largest, max) : 0;
+  // If all values are equal, the scale begins at 0 as a linear one does.
+  const low = Math.min(quantile(samples, 0.005) ?? largest, max);
+  const min = log && low < max ? low : 0;
   return { min, max, clips: max < largest, log };
 }
 
 // The position of a value on the scale, 0..1.
 export function fractionOf(value: number, { min, max, log }: Scale): number {
   if (!(max > min)) return value >= max ? 1 : 0;
-  const part = log ? Math.log(value / min) / Math.log(max / min) : (value - min) / (max - min);
+  const part =
+    log && min > 0 ? Math.log(value / min) / Math.log(max / min) : (value - min) / (max - min);
   return Math.min(1, Math.max(0, part));
 }
 

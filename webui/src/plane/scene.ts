@@ -36,7 +36,7 @@ export interface Scene {
   readonly lens: boolean;
   // Without sums of the columns and figures of the rows: values with signs cancel out.
   readonly bare?: true;
-  readonly medians: Columns | null; // the figures of the rows are medians over these; null: means
+  readonly medians: Columns | null; // the figures of the rows are over these; null: means over x
   readonly valueText: (value: number, track: number) => string;
   // Timing of the units of x, and whether a line follows a unit; null: none.
   readonly marks: {

@@ -3,6 +3,7 @@ import { useSignal, type ReadonlySignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { nextSort, type Column, type Sort } from '../../grid/column';
 import { positionText } from '../../plane/axis';
+import { basisOfRows } from '../../plane/paint_margins';
 import type { Plane } from '../../plane/plane';
 import {
   pixelStart,
@@ -54,7 +55,7 @@ export function MapTable({
   const camera = model.camera.value;
   const of = plane.value;
   void of?.painted.value;
-  const { rows, quantilesOf } = of && scene ? rowsOf(of, model) : NO_ROWS;
+  const { rows, quantilesOf, basis } = of && scene ? rowsOf(of, model) : NO_ROWS;
   // Medians first: single disturbed steps do not change them.
   const sort = chosen.value ?? { key: quantilesOf ? 'median' : 'sum', descending: true };
   const { key, descending } = sort;
@@ -79,11 +80,11 @@ export function MapTable({
     return [
       { key: 'name', title: axis, width: 160, mono: true, text: (row) => row.name },
       { key: 'sum', title: value, width: 110, align: 'right', text: (row) => sumText(shown.value, row.sum), bar: (row) => (largest > 0 ? row.sum / largest : 0) },
-      ...(quantilesOf === null ? [] : quantileColumns(quantilesOf)),
+      ...(quantilesOf === null ? [] : quantileColumns(quantilesOf, basis)),
       ...lanes.map((lane) => laneColumn(lane)),
       { key: 'share', title: 'share in view', width: 90, align: 'right', unsortable: true, text: (row) => `${Number((100 * row.share).toPrecision(3))} %` },
     ]; // prettier-ignore
-  }, [rows, axis, shown.value, value, quantilesOf, lanes]);
+  }, [rows, axis, shown.value, value, quantilesOf, basis, lanes]);
   void camera;
   return (
     <div class="map-table">
@@ -115,8 +116,8 @@ function Disturbed({ store, session }: { store: Store; session: OpenSession }) {
   const { disturbed, all, impossible } = cleanFilter(value);
   return (
     <p class="map-table-note">
-      Figures of all steps in view. The machine disturbed {formatCount(disturbed)} of{' '}
-      {plural(all, 'step')}.{' '}
+      Sums of all steps in view; medians of clean ones, if there are some. The machine disturbed{' '}
+      {formatCount(disturbed)} of {plural(all, 'step')}.{' '}
       <button
         type="button"
         class="link"
@@ -143,12 +144,13 @@ export function rowName({ y }: MapOptions, scene: Scene | null): string {
 
 type Quantile = 'median' | 'p5' | 'p95';
 
-const quantileColumns = (of: RowQuantiles['of']): readonly Column<Row>[] =>
+const quantileColumns = (of: RowQuantiles['of'], basis: string): readonly Column<Row>[] =>
   (['median', 'p5', 'p95'] as const).map((key) => ({
     key,
     title: key === 'median' ? `median, ${of}` : key,
     width: key === 'median' ? 120 : 84,
     align: 'right',
+    ...(basis === '' ? {} : { hint: `${key}, ${of}, ${basis}` }),
     ...(key === 'median' ? {} : { unsortable: true }),
     text: ({ quantiles }) => quantiles?.[key] ?? '',
   }));
@@ -170,15 +172,17 @@ function laneColumn(lane: Lane): Column<Row> {
 interface Rows {
   readonly rows: readonly Row[];
   readonly quantilesOf: RowQuantiles['of'] | null;
+  readonly basis: string; // of the quantiles, if not of all units
 }
 
-const NO_ROWS: Rows = { rows: [], quantilesOf: null };
+const NO_ROWS: Rows = { rows: [], quantilesOf: null, basis: '' };
 
 function rowsOf(plane: Plane, model: MapModel): Rows {
   const scene = model.scene.peek();
   const layout = plane.layout();
   if (!scene || !layout) return NO_ROWS;
   let quantilesOf: Rows['quantilesOf'] = null;
+  let basis = '';
   const all = scene.tracks.flatMap(({ y: axis }, track): Omit<Row, 'share'>[] => {
     const raster = plane.raster(track);
     const view = layout.tracks[track]?.y;
@@ -201,9 +205,11 @@ function rowsOf(plane: Plane, model: MapModel): Rows {
       });
     }
     const all = scene.medians && rowQuantiles(raster, layout.x, scene.medians);
-    if (all) quantilesOf = all.of;
+    if (all) [quantilesOf, basis] = [all.of, basisOfRows(all, scene.x.name)];
+    // A row without time has none; one that is not read has 0 bytes.
+    const isTime = scene.medians?.worth !== null;
     const text = (value: number | undefined): string =>
-      value === undefined || value === 0 ? '' : scene.valueText(value, track);
+      value === undefined || (value === 0 && isTime) ? '' : scene.valueText(value, track);
     return Array.from({ length: raster.height }, (_, row) => row).flatMap((row) => {
       const range = {
         from: pixelStart(raster.y, raster.height, row),
@@ -230,5 +236,6 @@ function rowsOf(plane: Plane, model: MapModel): Rows {
   return {
     rows: all.map((row) => ({ ...row, share: total > 0 ? row.sum / total : 0 })),
     quantilesOf,
+    basis,
   };
 }

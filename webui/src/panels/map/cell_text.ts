@@ -82,6 +82,8 @@ export function describeCell({
       'op times',
       summary.aborted ? `${timingText(summary.timing)}, aborted` : timingText(summary.timing),
     ]);
+    if (summary.verdict !== null && summary.verdict !== 'clean')
+      lines.push(['machine', `${summary.verdict}: its times are not those of the model alone`]);
   }
   return { ...titleOf(data, scene, hit, cell), lines };
 }

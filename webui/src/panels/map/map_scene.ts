@@ -1,6 +1,7 @@
 // The scene of the map: axes with the names of what they consist of, sources and colours.
 import { computed, effect, type ReadonlySignal } from '@preact/signals';
 import type { Picture } from '../../net/frames';
+import type { StepSummary } from '../../net/types';
 import { sectionAt, type Axis } from '../../plane/axis';
 import type { Range } from '../../plane/range';
 import type { Scene, Track } from '../../plane/scene';
@@ -105,7 +106,7 @@ export class MapScene {
       palette,
       shown: values,
       lens,
-      medians: this.medians(options.x),
+      medians: this.medians(options),
       valueText: (value: number, track: number) => units[track]?.text(value) ?? '',
       marks: options.x === 'token' || options.x === 'step' ? this.marks(options.x) : null,
     } as const;
@@ -181,18 +182,30 @@ export class MapScene {
     };
   }
 
-  private medians(x: MapOptions['x']): Scene['medians'] {
+  private medians({ x, value }: MapOptions): Scene['medians'] {
     if (x !== 'token' && x !== 'step') return null;
     const { data } = this.session;
+    const worth = (unit: number): 0 | 1 | 2 => {
+      const step = x === 'step' ? unit : data.stepOfToken(unit);
+      return worthOf(step === null ? undefined : data.steps[step]);
+    };
     return {
       generatedFrom: generatedFrom(data, x) ?? Infinity,
       ends: (unit) => x === 'step' || isLastOfStep(data, unit),
+      worth: value === 'time' ? worth : null,
     };
   }
 }
 
 const titleOf = (name: string): string =>
   name === 'file' ? 'file (mapped)' : name === 'buffer' ? 'buffers' : axisName(name);
+
+// As the server chooses the steps of its medians (docs/heat.md), by its verdict of each step.
+function worthOf(step: StepSummary | undefined): 0 | 1 | 2 {
+  if (!step || step.step === 0 || step.dropped || step.aborted) return 0;
+  if (step.timing === 'learned' || step.timing === 'none') return 0;
+  return step.verdict === null || step.verdict === 'clean' ? 2 : 1;
+}
 
 function isLastOfStep(data: TraceData, token: number): boolean {
   const step = data.stepOfToken(token);

@@ -65,6 +65,6 @@ export function unitOf({ x, y, value }: MapOptions, track: string): Unit {
   }
   return {
     text: (cell) => sumText(value, cell * scaleX),
-    what: `${NAMES[value]}${perX}${perX === '' ? '' : each}`,
+    what: perX === '' ? `sum of ${NAMES[value]}` : `${NAMES[value]}${perX}${each}`,
   };
 }

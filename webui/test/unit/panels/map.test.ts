@@ -152,7 +152,7 @@ describe('units', () => {
     ['file', 'all', 'accesses', 'file', 1 / 1024 / 1024, 'accesses per MiB', '1/MiB'],
     ['op', 'time', 'time', 'op', 0.25, 'share of the time', '25 %'],
     ['tensor', 'token', 'bytes', 'tensor', 2048, 'bytes per token and tensor', '2 KiB'],
-    ['component', 'layer', 'bytes', 'component', 2048, 'bytes', '2 KiB'],
+    ['component', 'layer', 'bytes', 'component', 2048, 'sum of bytes', '2 KiB'],
   ] as const)('of %s by %s and %s', (y, x, value, track, cell, what, text) => {
     const unit = unitOf({ ...defaultOptions, y, x, value }, track);
     expect(unit.what).toBe(what);

@@ -1,4 +1,3 @@
-import { barScale } from '../../../src/plane/paint_margins';
 import { describe, expect, it } from 'vitest';
 import { axisOf, type Axis } from '../../../src/plane/axis';
 import type { Range } from '../../../src/plane/range';
@@ -23,15 +22,6 @@ const layers = axisOf('rows', 'layer', 23, {
 });
 const file = axisOf('bytes', 'file', 1_000_000);
 const axes = { x: tokens, tracks: [{ y: layers, share: 1 }] };
-
-describe('bars of the rows', () => {
-  it('leave a single outlier out of their scale', () => {
-    expect(barScale([3, 10.4e3, 400, 300, 290])).toBe(400);
-    expect(barScale([300, 900, 400])).toBe(900);
-    expect(barScale([5, 0, 0])).toBe(5);
-    expect(barScale([])).toBe(0);
-  });
-});
 
 describe('a layout', () => {
   it('limits the width of columns and the height of rows', () => {

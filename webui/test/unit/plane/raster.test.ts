@@ -61,7 +61,8 @@ describe('a raster', () => {
     height: 2,
     cells: Float32Array.of(1, 1, 1, 97, 0, 2, 2, 2),
   };
-  const each = { generatedFrom: 0, ends: () => true };
+  const times = () => 2 as const; // each is worth as much
+  const each = { generatedFrom: 0, ends: () => true, worth: times };
 
   it('has means and medians of rows, which a single slow step does not distort', () => {
     expect([...rowMeans(raster, raster.x)]).toEqual([25, 1.5]);
@@ -74,9 +75,17 @@ describe('a raster', () => {
     const cells = Float32Array.of(9, 9, 9, 9, 5, 5, 1, 2, 3);
     const x = { from: 0, to: 9 };
     const tokens = { x, y: { from: 0, to: 1 }, width: 9, height: 1, cells };
-    const columns = { generatedFrom: 6, ends: (unit: number) => unit === 3 || unit >= 5 };
+    const columns = {
+      generatedFrom: 6,
+      ends: (unit: number) => unit === 3 || unit >= 5,
+      worth: times,
+    };
     expect(rowQuantiles(tokens, x, columns)).toEqual({
       of: 'generated',
+      units: 3,
+      left: 0,
+      worth: 2,
+      mean: Float32Array.of(2),
       median: Float32Array.of(2),
       p5: Float32Array.of(1),
       p95: Float32Array.of(3),
@@ -96,10 +105,27 @@ describe('a raster', () => {
 
   it('has figures that say what they are of', () => {
     const title = (columns: typeof each | null, isPart: boolean) =>
-      figuresOf(raster, raster.x, columns, isPart).title;
+      figuresOf(raster, raster.x, columns, isPart, 'step').title;
     expect(title(each, false)).toEqual(['median, generated']);
     expect(title(each, true)).toEqual(['median, generated', 'of the visible part']);
-    expect(title(null, true)).toEqual(['mean', 'of the visible part']);
+    expect(title(null, true)).toEqual(['mean over steps', 'of the visible part']);
+  });
+
+  it('has medians of the clean units, and means of counts with the units without one', () => {
+    // 2 of 4 units are clean; of a session without clean ones all disturbed ones count.
+    const some = { ...each, worth: (unit: number) => (unit >= 2 ? (2 as const) : (1 as const)) };
+    const found = rowQuantiles(raster, raster.x, some);
+    expect(found).toMatchObject({ of: 'generated', units: 2, left: 2, worth: 2 });
+    expect([...found.median]).toEqual([1, 2]);
+    expect(figuresOf(raster, raster.x, some, false, 'step').title).toEqual(['median, generated', 'of 2 clean steps']); // prettier-ignore
+    const none = { ...each, worth: () => 1 as const };
+    expect(figuresOf(raster, raster.x, none, false, 'step').title).toEqual(['median, generated', 'of disturbed steps']); // prettier-ignore
+    // The second row has a value in three of four units: a step in which an expert is not used counts.
+    const counts = { ...each, worth: null };
+    expect([...figuresOf(raster, raster.x, counts, false, 'step').values]).toEqual([25, 1.5]);
+    expect(figuresOf(raster, raster.x, counts, false, 'step').title).toEqual(['mean, generated']);
+    const zero = { ...raster, cells: Float32Array.of(0, 0, 0, 3, 3, 3, 3, 0) };
+    expect([...rowQuantiles(zero, raster.x, counts).median]).toEqual([0, 3]);
   });
 
   it('has totals of sections, the largest first', () => {
