@@ -50,6 +50,10 @@ const std::map<std::string, Axis> kVideoMaps = {
     {to_text(Axis::Expert), Axis::Expert}, {to_text(Axis::File), Axis::File},
     {to_text(Axis::Source), Axis::Source}};
 
+// A folder of Parquet files, for one session or many: parquet with --part-rows.
+constexpr const char* kDataset = "dataset";
+constexpr std::uint64_t kDatasetRows = 10'000'000;
+
 struct VideoOptions {
   std::optional<Axis> map;
   std::optional<double> speed;
@@ -132,6 +136,7 @@ std::optional<Format> format_of(const ExportCommand& command) {
 std::vector<std::string> known_formats() {
   std::vector<std::string> names;
   for (const FormatInfo& facts : formats()) names.emplace_back(facts.name);
+  names.emplace_back(kDataset);
   names.emplace_back(kRunFolder);
   names.emplace_back(kPageFile);
   for (const VideoFormat& video : video_formats()) names.emplace_back(video.name);
@@ -222,8 +227,8 @@ std::expected<ExportFunction, std::string> export_function(ExportCommand& comman
         "--map, --speed, --fps and --size are for videos: --format webm, mp4 or gif");
   if (command.files.set && command.part_rows == 0) {
     return std::unexpected(
-        "several sessions are written as one dataset, a folder for each: use --format parquet "
-        "--part-rows 10000000. Other formats hold one session.");
+        "several sessions are written as one dataset, a folder for each: use --format dataset. "
+        "Other formats hold one session.");
   }
   const std::vector<std::filesystem::path> inputs(command.files.paths.begin(),
                                                   command.files.paths.end());
@@ -361,6 +366,10 @@ int run(ExportCommand& command) {
   auto files = session_files(command.arguments);
   if (!files) return progress.failed(files.error());
   command.files = *std::move(files);
+  if (command.format == kDataset) {
+    command.format = format_info(Format::Parquet).name;
+    if (command.part_rows == 0) command.part_rows = kDatasetRows;
+  }
   if (const auto error = name_output(command)) return progress.failed(*error);
   const auto run_export = export_function(command);
   if (!run_export) return progress.failed(run_export.error());
@@ -401,8 +410,8 @@ RunVerb add_export_command(CLI::App& command) {
                    "is the number of tokens that share a row");
   command
       .add_option("--part-rows", options->part_rows,
-                  "Number of rows after which a new file starts (parquet, arrow-file): writes "
-                  "OUTPUT/session=ID/steps=A-B/part.parquet or part.arrow")
+                  "Number of rows after which a new file starts (parquet, arrow-file; dataset: "
+                  "10000000): writes OUTPUT/session=ID/steps=A-B/part.parquet or part.arrow")
       ->type_name("N");
   command
       .add_option("--map", options->video.map,
@@ -430,11 +439,10 @@ RunVerb add_export_command(CLI::App& command) {
   command.add_flag("-q,--quiet", options->quiet, "Do not show progress");
   command.footer(
       "Example: tt export s.ttrace -o s.parquet\n"
-      "         tt export s.ttrace -o lake --format parquet --part-rows 10000000\n"
-      "         tt export 'runs/*.ttrace' -o lake --format parquet --part-rows 10000000\n"
+      "         tt export s.ttrace -o lake --format parquet --part-rows 1000000\n"
+      "         tt export 'runs/*.ttrace' -o lake --format dataset\n"
       "         tt export s.ttrace -o run --format folder\n"
       "         tt export s.ttrace -o s.html\n"
-      "         tt export s.ttrace -o s.webm --map tensor --speed 0.01\n"
       "         tt export s.ttrace -o tokens.parquet --per-token\n"
       "         tt export s.ttrace --format ndjson -o - | head");
   return [options] { return run(*options); };

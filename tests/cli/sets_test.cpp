@@ -108,9 +108,15 @@ TEST_F(Sets, ExportWritesADataset) {
   for (const auto& entry : std::filesystem::directory_iterator(*folder_ / "lake"))
     sessions += entry.path().filename().string().starts_with("session=");
   EXPECT_EQ(sessions, 12u);
+  // The same files without choosing their size.
+  const Result dataset = tt("export a b -o dataset --format dataset");
+  ASSERT_EQ(dataset.code, 0) << dataset.err;
+  EXPECT_EQ(
+      std::system(std::format("diff -r {0}/lake {0}/dataset", folder_->path().string()).c_str()),
+      0);
   const Result one_file = tt("export a -o all.csv");
   EXPECT_EQ(one_file.code, 1);
-  EXPECT_TRUE(one_file.err.contains("--part-rows")) << one_file.err;
+  EXPECT_TRUE(one_file.err.contains("--format dataset")) << one_file.err;
 }
 
 TEST_F(Sets, CompareFindsWhatDiffersAndNothingElse) {
