@@ -315,7 +315,7 @@ export function groupColumns(
     ? [
         ...(['median', 'p5', 'p95'] as const).map(inAStep),
         number<BreakdownRow>('time_share', T.time_share, 74, (row) => row.step_ns?.share ?? null, exactPercent, { unsortable: true, hint: 'The median as a part of the median of a whole step. Medians do not add up to 100 %' }),
-        time<BreakdownRow>('time_sum', T.time_sum, (row) => row.all.time_ns, { unsortable: true, hint: 'Over all steps, also those that the medians leave out' }),
+        time<BreakdownRow>('time_sum', T.time_sum, (row) => row.all.time_ns, { hidden: true, unsortable: true, hint: 'Over all steps, also those that the medians leave out' }),
       ]
     : [
         time<BreakdownRow>('time', 'time', (row) => row.all.time_ns, { bar: ofTime }),

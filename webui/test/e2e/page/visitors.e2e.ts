@@ -326,6 +326,22 @@ it('which tokens used expert 3 of layer 2, as a table to copy', async () => {
   await expect.poll(() => accesses.getAttribute('aria-rowcount')).toBe(String(all + 1));
 });
 
+it('which tokens used an expert: one that was used, without a list over the answer', async () => {
+  const { page, filter } = fixture;
+  await page.keyboard.press('Control+K');
+  const search = page.getByRole('dialog', { name: 'Search and commands' });
+  await search.getByRole('combobox').fill('Which tokens used an expert?');
+  await search.getByRole('option', { name: 'Which tokens used an expert?' }).first().click();
+  await expect.poll(() => filter.inputValue()).toMatch(/^layer:\d+ expert:\d+$/);
+  const [layer, expert] = (await filter.inputValue()).match(/\d+/g) ?? [];
+  const { rows } = await fixture.sql<[number, number]>(`SELECT expert_id, tokens FROM expert_use WHERE layer_id = ${layer ?? ''} ORDER BY tokens DESC`); // prettier-ignore
+  const most = rows.filter(([, tokens]) => tokens === rows[0]?.[1]).map(([id]) => String(id));
+  expect(most).toContain(expert);
+  await page.getByRole('grid', { name: 'Totals by token' }).getByText('op time').waitFor();
+  await expect.poll(() => page.evaluate(() => getSelection()?.toString())).toBe(expert);
+  expect(await page.getByRole('listbox', { name: 'Completions' }).count()).toBe(0);
+});
+
 it('is answered by a question of each view, also in other words', async () => {
   const { page } = fixture;
   const search = page.getByRole('dialog', { name: 'Search and commands' });
