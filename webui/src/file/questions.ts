@@ -2,6 +2,7 @@
 // writes the list into viewer.html; the exporter (server/page_file) asks each question for every
 // step, template or layer of the session, in this order, until the file is full: the most useful
 // ones come first. The requests are those of the page, made by its own functions.
+import { signal } from '@preact/signals';
 import { createApi, MAX_PAGE_ROWS, type Api } from '../net/api';
 import type { Ask, Send } from '../net/call';
 import type { PictureQuery } from '../net/types';
@@ -92,7 +93,8 @@ export async function questions(): Promise<readonly Question[]> {
     };
     const api = createApi(send, (once) => once());
     // What the charts use of a session.
-    const session = { id: SESSION, context: { api }, data: { stepTotals: { steps: 0 } } };
+    const data = { stepTotals: { steps: 0 } };
+    const session = { id: SESSION, context: { api }, data, active: signal(false) };
     await ask(api, session as unknown as OpenSession);
     for (const { method, target, body } of asks)
       list.push({

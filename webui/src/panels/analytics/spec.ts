@@ -133,18 +133,19 @@ export const statement = (sql: string, table: (rows: QueryRows) => ChartTable): 
   },
 });
 
-// Several charts draw parts of one answer. The answers of a session that grows are of its steps so far.
-const answers = new WeakMap<OpenSession, Map<string, { steps: number; answer: unknown }>>();
+// Several charts draw parts of one answer. The answers of a session that grows are of its steps so far:
+// when it has ended, the server may have more of the same steps.
+const answers = new WeakMap<OpenSession, Map<string, { state: string; answer: unknown }>>();
 const MAX_ANSWERS = 80;
 
 async function shared<T>(session: OpenSession, key: string, ask: () => ApiResult<T>): ApiResult<T> {
-  const known = answers.get(session) ?? new Map<string, { steps: number; answer: unknown }>();
+  const known = answers.get(session) ?? new Map<string, { state: string; answer: unknown }>();
   answers.set(session, known);
-  const { steps } = session.data.stepTotals;
+  const state = `${session.active.peek()} ${session.data.stepTotals.steps}`;
   const before = known.get(key);
-  if (before?.steps === steps) return before.answer as ApiResult<T>;
+  if (before?.state === state) return before.answer as ApiResult<T>;
   const answer = ask();
-  known.set(key, { steps, answer });
+  known.set(key, { state, answer });
   const oldest = known.keys().next();
   if (known.size > MAX_ANSWERS && !oldest.done) known.delete(oldest.value);
   const result = await answer;

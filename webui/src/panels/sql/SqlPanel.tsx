@@ -15,6 +15,7 @@ import { graphOf } from '../../state/session/per_session';
 import { Resource } from '../../state/resource';
 import { remember, sqlHistory } from '../../state/sql_history';
 import type { Store } from '../../state/store';
+import { answersOf } from '../../state/view/answer';
 import { copyText } from '../../ui/clipboard';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
@@ -27,6 +28,7 @@ import { askRows, MAX_ROWS, statement, type ChartSpec } from '../analytics/spec'
 import type { SessionProps } from '../panel';
 import { createEditor, type SqlEditor } from './editor';
 import { EXAMPLES } from './examples';
+import { NoStatistics, readsStatistics } from './NoStatistics';
 import { parametersIn, sourcePosition, withValues, type ParameterValue } from './parameters';
 import { chartOf, KINDS, MAX_DRAWN, meaningOf, unitOf } from './result';
 import { parseSchema } from './schema';
@@ -119,6 +121,20 @@ export function SqlPanel({ store, session, panel }: SessionProps) {
     run(latest);
   }, [text]);
 
+  // A question that is asked again has the same statement.
+  const answers = usePart(() => answersOf(session).value.sql ?? 0);
+  useEffect(() => {
+    if (answers > 0) run(navigation.view.peek().filters[panel] ?? '');
+  }, [answers]);
+  // The rows of a session that has ended are not those of its steps so far.
+  const isActive = session.active.value;
+  const wasActive = useRef(isActive);
+  useEffect(() => {
+    const hasEnded = wasActive.current && !isActive;
+    wasActive.current = isActive;
+    if (hasEnded && asked.peek()) run(asked.peek()?.source ?? '');
+  }, [isActive]);
+
   const resource = useMemo(
     () =>
       new Resource<QueryRows>({
@@ -194,6 +210,9 @@ export function SqlPanel({ store, session, panel }: SessionProps) {
           'One SELECT over the tables of the session; Ctrl+Space completes names.'
         )}
       </div>
+      {asked.value && readsStatistics(asked.value.sql) && (
+        <NoStatistics store={store} session={session} />
+      )}
       {value && !error && asked.value && (isChart ? (
         <Chart {...{ store, session, panel, kind }} rows={value} sql={asked.value.sql} />
       ) : (

@@ -6,7 +6,7 @@ export interface SqlExample {
   readonly only?: 'experts';
 }
 
-export const NAN_SQL = '-- The numbers of NaN and Inf are recorded at level verbose: without it there are no rows.\nSELECT step, op, operation_type, tensor_name, op_layer_id, output_nan, output_inf\nFROM op\nWHERE output_nan > 0 OR output_inf > 0\nORDER BY step, op\nLIMIT 100'; // prettier-ignore
+export const NAN_SQL = 'SELECT step, op, operation_type, tensor_name, op_layer_id, output_nan, output_inf\nFROM op\nWHERE output_nan > 0 OR output_inf > 0\nORDER BY step, op\nLIMIT 100'; // prettier-ignore
 
 export const EXAMPLES: readonly SqlExample[] = [
   {

@@ -106,7 +106,7 @@ export function cleanFilter({ steps }: Pick<Conditions, 'steps'>) {
     all,
     impossible:
       clean + unknown === 0
-        ? `The machine disturbed all ${formatCount(all)} steps: without them nothing would be left. Record again while no other program runs.`
+        ? `The machine disturbed ${all === 1 ? 'the only step' : `all ${formatCount(all)} steps`}: nothing would be left. Record again while no other program runs.`
         : null,
   };
 }
@@ -124,6 +124,11 @@ interface Answered {
 }
 
 const answeredOf = perSession(() => signal<Answered | null>(null));
+
+// How often each panel was shown as the answer to a question.
+export const answersOf = perSession(() =>
+  signal<Readonly<Partial<Record<Answer['panel'], number>>>>({}),
+);
 
 const keyOf = (panel: string, view: View): string =>
   JSON.stringify([
@@ -161,6 +166,8 @@ export async function showAnswer(store: Store, answer: Answer): Promise<void> {
   const before = store.navigation.view.peek();
   store.reveal(panel);
   if (!session || !(await showView(store, session, answer))) return;
+  const answers = answersOf(session);
+  answers.value = { ...answers.peek(), [panel]: (answers.peek()[panel] ?? 0) + 1 };
   const answered = answeredOf(session);
   const previous = answered.peek()?.toast ?? null;
   if (previous !== null) store.toasts.remove(previous);

@@ -92,6 +92,38 @@ describe('the SQL editor', () => {
     await expect.poll(() => status().innerText()).toMatch(/^10.000 rows There are more/);
   });
 
+  it('runs again when the session ends, and says what was not recorded', async () => {
+    const { page } = fixture;
+    await fixture.runText('Once upon a time', 60);
+    await expect.poll(() => fixture.shownTokens()).toBeGreaterThan(0);
+    await fixture.tab('SQL').click();
+    await type('SELECT count(*) AS steps FROM step');
+    await page.keyboard.press('Control+Enter');
+    await fixture.waitDone();
+    const [all] = (await fixture.sql<[number]>('SELECT count(*) FROM step')).rows;
+    await expect.poll(() => cells(1)).toEqual([String(all?.[0])]);
+    const ask = async () => {
+      await page.getByRole('button', { name: 'Questions' }).click();
+      await page.getByRole('button', { name: 'Where does the first NaN come from?' }).last().click();
+    };
+    await ask();
+    await expect.poll(() => status().innerText()).toBe('0 rows');
+    await panel().getByText(/values of this session were not recorded \(level detailed\)/).waitFor();
+    const again = page.waitForResponse((answer) => answer.url().endsWith('/query'));
+    await type('SELECT 1 AS other');
+    await page.keyboard.press('Control+Enter');
+    await again;
+    await ask();
+    await expect.poll(() => status().innerText()).toBe('0 rows');
+    await panel().getByRole('button', { name: 'Turn on Level verbose' }).click();
+    await panel().getByText('the setting Level verbose is on').waitFor();
+    expect(await fixture.axeViolations()).toEqual([]);
+    await panel().getByRole('button', { name: /^Debugger:/ }).click();
+    await page.getByRole('list', { name: 'Breakpoints' }).getByText('if nan').waitFor();
+    await panel().getByRole('button', { name: /^Weights:/ }).click();
+    await expect.poll(() => fixture.hash.get('o.weights')).toBe('-not_finite');
+  });
+
   it('each example has rows, and the rows are a chart', async () => {
     const { page } = fixture;
     await fixture.recorded(12);

@@ -43,6 +43,7 @@ async function tables(bandwidth: number | null): Promise<Readonly<Record<string,
   const session = {
     id: 's',
     data: { stepTotals: { steps: 3 } },
+    active: { peek: () => false },
     context: {
       api: {
         query: (_id: string, sql: string) => {
