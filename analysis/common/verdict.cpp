@@ -110,12 +110,14 @@ std::string advice_on(Verdict verdict, const ThreadTime& time, const ThreadRoom&
       return std::format(
           "contended: the threads waited for a processor for {} of their time. The times are not "
           "those of the model alone: stop other programs{}, and record again.",
-          share(time.wait_ns), room.threads == 1 ? "" : ", or use fewer threads (-t)");
+          share(time.wait_ns),
+          room.threads == 1 ? "" : ", or use fewer threads (-t, when the program starts)");
     case Verdict::Throttled:
       if (time.hot_ns > time.throttled_ns) {
         return std::format(
             "throttled: processors were slowed down because of their temperature in steps with {} "
-            "of the time. Let the machine cool down, or use fewer threads (-t), and record again.",
+            "of the time. Let the machine cool down, or use fewer threads (-t, when "
+            "the program starts), and record again.",
             share(time.hot_ns));
       }
       if (!crowd.empty()) {
@@ -126,7 +128,9 @@ std::string advice_on(Verdict verdict, const ThreadTime& time, const ThreadRoom&
       }
       return std::format(
           "throttled: a CPU limit (cgroup) stopped the threads for {} of their time. Raise the "
-          "limit (docker --cpus, systemd CPUQuota), or use no more threads (-t) than it allows.",
+          "limit (docker --cpus, systemd CPUQuota), or use no more threads (-t, when the program "
+          "starts) than "
+          "it allows.",
           share(time.throttled_ns));
     case Verdict::Disk:
       return std::format(

@@ -90,6 +90,14 @@ constexpr std::array kTopicEvidence = {
              .rest = "drafts",
              .sql = "SELECT step, token_count, position FROM step JOIN token USING (token_id) "
                     "WHERE phase = 'generate' ORDER BY step"},
+    Evidence{.topic = FindingTopic::Phases,
+             .view = EvidenceView::ComparePhases,
+             .shows = "the prompt beside generation",
+             .rows = "component",
+             .value = "bytes",
+             .rest = "breakdown?by=phase",
+             .sql = "SELECT phase, count(*), sum(token_count), sum(duration_ns) FROM step GROUP BY "
+                    "phase"},
 };
 constexpr Evidence kExpertEvidence = {
     .topic = FindingTopic::Repeat,
@@ -105,8 +113,9 @@ constexpr Evidence kExpertEvidence = {
 }  // namespace
 
 const char* to_text(FindingTopic topic) {
-  static constexpr std::array kWords = {"recording", "machine", "bytes",  "speed",  "order",
-                                        "repeat",    "waits",   "memory", "values", "drafts"};
+  static constexpr std::array kWords = {"recording", "machine", "bytes", "speed",
+                                        "order",     "repeat",  "waits", "memory",
+                                        "values",    "drafts",  "phases"};
   return name_of(kWords, topic);
 }
 
@@ -117,7 +126,7 @@ const char* to_text(FindingKind kind) {
       "mapped_share",       "speed_limit",     "prompt_speed",    "first_token",
       "generation_speed",   "evaluation_time", "read_in_order",   "same_weights",
       "pattern_prediction", "disk_waits",      "enough_memory",   "weights_fit",
-      "memory_budget",      "not_a_number",    "drafts"};
+      "memory_budget",      "not_a_number",    "drafts",          "prompt_and_generation"};
   return name_of(kWords, kind);
 }
 
@@ -153,7 +162,7 @@ const char* to_text(AdviceKind kind) {
 }
 
 const char* to_text(EvidenceView view) {
-  static constexpr std::array kWords = {"table", "map", "memory_budget"};
+  static constexpr std::array kWords = {"table", "map", "memory_budget", "compare_phases"};
   return name_of(kWords, view);
 }
 

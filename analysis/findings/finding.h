@@ -24,7 +24,8 @@ enum class FindingTopic : std::uint8_t {
   Waits,
   Memory,
   Values,
-  Drafts
+  Drafts,
+  Phases
 };
 const char* to_text(FindingTopic);
 
@@ -53,6 +54,7 @@ enum class FindingKind : std::uint8_t {
   MemoryBudget,
   NotANumber,
   Drafts,
+  PromptAndGeneration,
 };
 const char* to_text(FindingKind);
 
@@ -152,7 +154,7 @@ struct Advice {
 };
 
 // Where the figures of a topic can be checked: a request, a query and a view of the page.
-enum class EvidenceView : std::uint8_t { Table, Map, MemoryBudget };
+enum class EvidenceView : std::uint8_t { Table, Map, MemoryBudget, ComparePhases };
 const char* to_text(EvidenceView);
 struct Evidence {
   FindingTopic topic = FindingTopic::Recording;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,13 @@ struct DeviceTime {
   double slowest_ns = 0;
 };
 
+// What the tokens of a phase cost.
+struct PhaseCost {
+  std::uint64_t steps = 0, tokens = 0;
+  double bytes_read = 0;               // in all steps
+  std::optional<Ns> time_per_token{};  // of the counted_steps(); nullopt: none is undisturbed
+};
+
 struct SessionFigures {
   SessionInfo info;
   LossCounters losses;
@@ -42,6 +50,7 @@ struct SessionFigures {
   Ns prompt_time{}, generate_time{};  // total duration of the steps of the phase: evaluation alone
   TokenSpeed speed;                   // of the whole session
   std::vector<double> token_ms;  // per generated token of a step that was not learned, in order
+  std::map<Phase, PhaseCost> phase_costs;  // those with tokens
   SessionConditions conditions;
   std::uint64_t steps = 0, left_out = 0;  // left_out: not in the times and sums
   // No step ran to its end: sums, bytes and memory are of the ops that ran.

@@ -261,6 +261,31 @@ void find_bytes(const SessionFigures& f, std::vector<Finding>& out) {
   }
 }
 
+void find_phases(const SessionFigures& f, std::vector<Finding>& out) {
+  const auto prompt = f.phase_costs.find(Phase::Prompt),
+             generate = f.phase_costs.find(Phase::Generate);
+  if (prompt == f.phase_costs.end() || generate == f.phase_costs.end()) return;
+  const auto per_token = [](const PhaseCost& of) {
+    return of.bytes_read / static_cast<double>(of.tokens);
+  };
+  const auto time = [](const PhaseCost& of) {
+    return of.time_per_token ? std::optional(of.time_per_token->v) : std::nullopt;
+  };
+  const PhaseCost &before = prompt->second, &after = generate->second;
+  if (before.bytes_read <= 0 || after.bytes_read <= 0) return;
+  Finding found{.topic = FindingTopic::Phases,
+                .kind = FindingKind::PromptAndGeneration,
+                .role = FindingRole::Main,
+                .basis = {.phase = std::nullopt, .steps = before.steps + after.steps}};
+  found.figures.add("prompt_bytes_read", FigureUnit::Size, per_token(before))
+      .add("generate_bytes_read", FigureUnit::Size, per_token(after))
+      .add("prompt_tokens_per_step", Count,
+           ratio(static_cast<double>(before.tokens), static_cast<double>(before.steps)))
+      .add("prompt_time", FigureUnit::Duration, time(before))
+      .add("generate_time", FigureUnit::Duration, time(after));
+  out.push_back(std::move(found));
+}
+
 // --- speed ----------------------------------------------------------------------
 
 // What the user got, and then what of it was evaluation.
@@ -576,17 +601,20 @@ void find_waits(const SessionFigures& f, std::vector<Finding>& out) {
 // The cache size at which the bytes that the kernel's cache saves grow most, and the size before.
 void add_cliff(const SessionFigures& f, Figures& figures) {
   double most = 0;
-  const CachePoint* below = nullptr;
+  const CachePoint *below = nullptr, *above = nullptr;
   for (const auto& [before, at] : f.lru | std::views::adjacent<2>) {
     const double gain = number(at.bytes) - number(before.bytes);
     if (gain <= most) continue;
     most = gain;
     below = &before;
+    above = &at;
   }
   figures.add("reread_ever", most > 0 ? "yes" : "no");
   if (below == nullptr) return;
   figures.add("less_memory", FigureUnit::Size, number(below->capacity))
-      .add("reread_with_less", Share, 1 - ratio(number(below->bytes), number(f.weights_read)));
+      .add("reread_with_less", Share, 1 - ratio(number(below->bytes), number(f.weights_read)))
+      .add("more_memory", FigureUnit::Size, number(above->capacity))
+      .add("reread_with_more", Share, 1 - ratio(number(above->bytes), number(f.weights_read)));
 }
 
 void find_enough_memory(const SessionFigures& f, std::vector<Finding>& out) {
@@ -843,6 +871,7 @@ std::vector<Finding> session_findings(const SessionFigures& figures) {
   find_reused_prefix(figures, findings);
   find_conditions(figures, findings);
   find_bytes(figures, findings);
+  find_phases(figures, findings);
   find_order(figures, findings);
   find_repeat(figures, findings);
   find_waits(figures, findings);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "analysis/aggregate/axis_words.h"
+#include "analysis/aggregate/breakdown.h"
 #include "analysis/common/no_such_part.h"
 #include "analysis/common/op_info.h"
 #include "analysis/common/rebuilt.h"
@@ -313,6 +314,43 @@ std::optional<TokenChange> change_of(const SessionIndex& left, const SessionInde
   return std::nullopt;
 }
 
+// What a token of the phase reads of each memory source.
+std::expected<std::map<Source, double>, TraceError> sources_of(const SessionIndex& index,
+                                                               const TokenChange& change,
+                                                               double bytes_per_token,
+                                                               const ContinueCheck& keep_going) {
+  const auto rows =
+      breakdown(index, {.by = Axis::Source, .filter = {.phase = change.phase}}, keep_going);
+  if (!rows) return std::unexpected(rows.error());
+  std::map<Source, double> sources;
+  const double all = rows->total.all.bytes_read;
+  for (const BreakdownRow& row : rows->rows)
+    if (row.all.bytes_read > 0)
+      sources[static_cast<Source>(row.key)] = row.all.bytes_read / all * bytes_per_token;
+  return sources;
+}
+
+std::expected<std::vector<ComparedSource>, TraceError> compare_sources(
+    const SessionIndex& left, const SessionIndex& right, const TokenChange& change,
+    const ContinueCheck& keep_going) {
+  const auto before = sources_of(left, change, change.left.bytes_read, keep_going);
+  if (!before) return std::unexpected(before.error());
+  const auto after = sources_of(right, change, change.right.bytes_read, keep_going);
+  if (!after) return std::unexpected(after.error());
+  std::map<Source, ComparedSource> both;
+  for (const auto& [source, bytes] : *before) both[source].left = bytes;
+  for (const auto& [source, bytes] : *after) both[source].right = bytes;
+  std::vector<ComparedSource> sources;
+  for (auto& [source, row] : both) {
+    row.source = source;
+    sources.push_back(row);
+  }
+  std::ranges::stable_sort(sources, std::greater{}, [](const ComparedSource& row) {
+    return std::abs(row.right - row.left);
+  });
+  return sources;
+}
+
 }  // namespace
 
 FactsByName settings_of(const SessionInfo& info) {
@@ -325,6 +363,17 @@ FactsByName settings_of(const SessionInfo& info) {
         name != "host.memory_available_bytes")
       settings[name] = value;
   return settings;
+}
+
+bool is_comparable(const Comparison& comparison, Phase phase) {
+  const auto times = comparison.step_times.find(phase);
+  if (times == comparison.step_times.end()) return false;
+  const auto is_usable = [](const std::optional<CountedTimes>& of) {
+    return of && of->spread && !is_disturbed(of->steps.verdict);
+  };
+  if (!is_usable(times->second.left) || !is_usable(times->second.right)) return false;
+  const auto& change = comparison.change;
+  return !change || change->phase != phase || change->has_enough_steps();
 }
 
 std::optional<double> bytes_per_token(const SessionIndex& index, Phase phase) {
@@ -391,6 +440,16 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
   if (!right_conditions) return std::unexpected(right_conditions.error());
   comparison.causes = causes_of({.info = left.index.info(), .conditions = *left_conditions},
                                 {.info = right.index.info(), .conditions = *right_conditions});
+  if (comparison.change) {
+    auto sources = compare_sources(left.index, right.index, *comparison.change, keep_going);
+    if (!sources) return std::unexpected(sources.error());
+    comparison.sources = *std::move(sources);
+  }
+  const auto left_speed = token_speed(left.reader), right_speed = token_speed(right.reader);
+  if (!left_speed) return std::unexpected(left_speed.error());
+  if (!right_speed) return std::unexpected(right_speed.error());
+  comparison.left_speed = *left_speed;
+  comparison.right_speed = *right_speed;
   auto left_memory = model_memory(left.index, left.reader);
   if (!left_memory) return std::unexpected(left_memory.error());
   comparison.left_memory = *std::move(left_memory);

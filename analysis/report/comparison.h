@@ -22,6 +22,7 @@
 #include "analysis/findings/model_memory.h"
 #include "analysis/index/session_index.h"
 #include "analysis/speed/speed_verdict.h"
+#include "analysis/tables/token_speed.h"
 #include "analysis/values/chosen_change.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -99,6 +100,13 @@ struct TokenChange {
   bool has_enough_steps() const { return time.low && time.high; }
 };
 
+// What the tokens of Comparison::change read of one memory source.
+struct ComparedSource {
+  Source source = Source::Disk;
+  double left = 0, right = 0;  // bytes per token
+  friend bool operator==(const ComparedSource&, const ComparedSource&) = default;
+};
+
 struct Comparison {
   // Of which `total` and `rows` are: that of the query; else that of `change`, or
   // ranked_phase() of the left session.
@@ -106,6 +114,8 @@ struct Comparison {
   ComparedSums total;
   std::vector<ComparedRow> rows;          // of the axis of the query; none: no axis
   std::optional<TokenChange> change;      // none: no phase with tokens is in both sessions
+  std::vector<ComparedSource> sources;    // of `change`, the largest difference first
+  TokenSpeed left_speed, right_speed;     // of the whole sessions, also of disturbed steps
   ModelMemory left_memory, right_memory;  // empty: not known
   std::vector<DifferenceCause> causes;    // of differences
   std::vector<ComparedFact> facts;        // sorted by name; without result.* and trace.*
@@ -114,6 +124,10 @@ struct Comparison {
   std::optional<ChosenChange> chosen;       // none: not captured in both
   std::vector<ComparedTemplate> templates;  // in the order of the left session
 };
+
+// Whether times of the phase say something about a difference: both sides have undisturbed steps,
+// of the phase of Comparison::change enough of them.
+bool is_comparable(const Comparison& comparison, Phase phase);
 
 // Bytes that the steps of a phase read, divided by its tokens; nullopt: it has none.
 std::optional<double> bytes_per_token(const SessionIndex& index, Phase phase);

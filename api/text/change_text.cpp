@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "api/text/finding_text.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -19,15 +20,50 @@ const char* token_of(Phase phase) {
   return phase == Phase::Generate ? "generated token" : "prompt token";
 }
 
+std::string source_name(Source source, const ModelMemory& memory) {
+  switch (source) {
+    case Source::Disk:
+      return "mapped file";
+    case Source::Repacked:
+      return "repacked weights";
+    case Source::Kv:
+      return memory.recurrent.v == 0 ? "KV cache"
+             : memory.kv.v == 0      ? "recurrent state"
+                                     : "KV cache and recurrent state";
+    case Source::Compute:
+      return "intermediate results";
+    case Source::Input:
+      return "inputs";
+    case Source::Device:
+      return "memory of a device";
+    case Source::Buffer:
+      return "other memory";
+  }
+  return "";
+}
+
+// ": KV cache 216 KiB and 768 KiB (the largest difference), intermediate results 203 KiB and 301
+// KiB". Empty: no source differs.
+std::string sources_text(const Comparison& comparison) {
+  std::vector<std::string> parts;
+  for (const ComparedSource& row : comparison.sources) {
+    const std::string left = format_bytes(row.left), right = format_bytes(row.right);
+    if (left != right)
+      parts.push_back(std::format("{} {} and {}{}", source_name(row.source, comparison.left_memory),
+                                  left, right, parts.empty() ? " (the largest difference)" : ""));
+  }
+  return parts.empty() ? "" : ": " + join(parts);
+}
+
 // Empty: the recordings have no accesses.
-std::string bytes_text(const TokenChange& change) {
-  const auto& [phase, before, after, time] = change;
+std::string bytes_text(const Comparison& comparison) {
+  const auto& [phase, before, after, time] = *comparison.change;
   if (before.bytes_read == 0 && after.bytes_read == 0) return "";
   const std::string left = format_bytes(before.bytes_read), right = format_bytes(after.bytes_read);
   const char* token = token_of(phase);
-  return left == right
-             ? std::format(" A {} reads {} in both.", token, left)
-             : std::format(" A {} reads {} in the first and {} in the second.", token, left, right);
+  return left == right ? std::format(" A {} reads {} in both.", token, left)
+                       : std::format(" A {} reads {} in the first and {} in the second{}.", token,
+                                     left, right, sources_text(comparison));
 }
 
 // " The first session needs 815 MiB of RAM and the second 1.00 GiB: compute buffers 90.5 MiB and
@@ -58,8 +94,10 @@ std::string time_text(const TokenChange& change) {
   if (!change.has_enough_steps())
     return std::format(
         "Too few undisturbed steps to compare the times of a {}: {} and {}, and {} are needed in "
-        "each session",
-        token, left.steps, right.steps, kLeastSamples);
+        "each session. Their medians, not comparable: {} and {}",
+        token, left.steps, right.steps, kLeastSamples,
+        left.steps == 0 ? "not measured" : duration(left.median),
+        right.steps == 0 ? "not measured" : duration(right.median));
   const std::string evidence = std::format(
       "{:.0f} % interval of the change: {} to {}; medians of {} and {} undisturbed steps",
       100 * kConfidence, percent(*time.low), percent(*time.high), left.steps, right.steps);
@@ -73,6 +111,23 @@ std::string time_text(const TokenChange& change) {
       "the machine may be the cause",
       times, 100 * std::abs(time.ratio - 1), time.verdict == SpeedVerdict::Slower ? "more" : "less",
       evidence);
+}
+
+// " Whole runs: 4.4 tokens/s and 3.2 tokens/s without the prompt, 1.20 s and 2.30 s to the first
+// token." Empty: not known of both.
+std::string speeds_text(const Comparison& comparison) {
+  const auto &left = comparison.left_speed, &right = comparison.right_speed;
+  std::vector<std::string> parts;
+  if (left.per_second() && right.per_second())
+    parts.push_back(std::format("{} and {} without the prompt", speed_text(*left.per_second()),
+                                speed_text(*right.per_second())));
+  if (left.first_token_ns && right.first_token_ns)
+    parts.push_back(std::format("{} and {} to the first token", duration(Ns{*left.first_token_ns}),
+                                duration(Ns{*right.first_token_ns})));
+  if (parts.empty()) return "";
+  const bool comparable = comparison.change && comparison.change->has_enough_steps();
+  return std::format(" Whole runs, with all their steps: {}{}.", join(parts),
+                     comparable ? "" : ", not comparable for the same reason");
 }
 
 }  // namespace
@@ -106,8 +161,8 @@ std::string chosen_text(const Comparison& comparison) {
 std::string what_changed(const Comparison& comparison) {
   const std::string memory = memory_text(comparison.left_memory, comparison.right_memory);
   if (!comparison.change) return "The sessions have no phase with tokens in common." + memory;
-  return std::format("{}.{}{}", time_text(*comparison.change), bytes_text(*comparison.change),
-                     memory);
+  return std::format("{}.{}{}{}", time_text(*comparison.change), speeds_text(comparison),
+                     bytes_text(comparison), memory);
 }
 
 }  // namespace tt

@@ -37,12 +37,6 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-std::string speed_of(double tokens_per_second) {
-  // Two digits at least: a model that is read from the disk takes seconds per token.
-  if (tokens_per_second < 1) return std::format("{:.2g} tokens/s", tokens_per_second);
-  return std::format("{:.{}f} tokens/s", tokens_per_second, tokens_per_second < 100 ? 1 : 0);
-}
-
 // "a", "a and b", "a, b and c".
 std::string listed(const std::vector<std::string>& parts) {
   if (parts.size() < 2) return parts.empty() ? "" : parts.front();
@@ -110,7 +104,7 @@ std::optional<std::string> part_name(std::string_view name) {
       {"weights_buffer", "weights that were copied into memory"},
       {"kv_cache", "KV cache"},
       {"recurrent_state", "recurrent state"},
-      {"intermediate", "intermediate results"}};
+      {"intermediate", "intermediate results and inputs"}};
   const auto known =
       std::ranges::find(kParts, name, &std::pair<std::string_view, const char*>::first);
   if (known != std::end(kParts)) return known->second;
@@ -199,14 +193,15 @@ std::string layers_text(const Finding& finding, const std::string& of_steps) {
   const std::string_view first = f.word("slowest_layer"), second = f.word("second_layer");
   if (first.empty()) return "";
   if (second.empty())
-    return std::format(" Layer {} takes {} of the time of a step{}.", first,
+    return std::format(" Layer {} takes {} of the op time of a step{}.", first,
                        share(f, "slowest_layer_time"), of_steps);
   if (!is_yes(f, "layers_differ"))
     return std::format(" No layer is clearly the slowest{}: layers {} and {} take {} and {}.",
                        of_steps, first, second, share(f, "slowest_layer_time"),
                        share(f, "second_layer_time"));
-  return std::format(" Layer {} is the slowest{}: {}, then layer {}: {}.", first, of_steps,
-                     share(f, "slowest_layer_time"), second, share(f, "second_layer_time"));
+  return std::format(" Layer {} is the slowest{}: {} of the op time, then layer {}: {}.", first,
+                     of_steps, share(f, "slowest_layer_time"), second,
+                     share(f, "second_layer_time"));
 }
 
 // "10.0 to 11.0 GiB/s of the 12.0 GiB/s that this machine can read".
@@ -313,7 +308,7 @@ const UnknownLimit& unknown_limit(const Figures& f) {
 std::string limit_text(const Finding& finding) {
   const Figures& f = finding.figures;
   const std::string basis =
-      f.number("speed") ? std::format(" ({} without the prompt)", speed_of(*f.number("speed")))
+      f.number("speed") ? std::format(" ({} without the prompt)", speed_text(*f.number("speed")))
                         : "";
   const std::string_view limit = f.word("limit"), use = f.word("bandwidth_use");
   std::string text;
@@ -360,7 +355,7 @@ std::string limit_text(const Finding& finding) {
   text += '.';
   if (has(f, "bound_speed"))
     text += std::format(" What a token reads, at {}, allows at most {}.", rate(f, "read_bandwidth"),
-                        speed_of(*f.number("bound_speed")));
+                        speed_text(*f.number("bound_speed")));
   std::string of_steps;
   if (!f.word("verdict").empty()) {
     constexpr std::uint64_t kFewSteps = 16;
@@ -377,7 +372,7 @@ std::string limit_text(const Finding& finding) {
             ? ""
             : std::format("In the {}, ", counted(count(f, "clean_steps"), "clean step"));
     text +=
-        std::format(" {}{} takes {} of the time of a step (by medians), at {}.", of_clean,
+        std::format(" {}{} takes {} of the op time of a step (by medians), at {}.", of_clean,
                     f.word("slowest_op"), share(f, "slowest_op_time"), rate(f, "slowest_op_rate"));
   }
   return text + layers_text(finding, of_steps);
@@ -388,12 +383,12 @@ std::string limit_text(const Finding& finding) {
 std::string order_text(const Figures& f) {
   if (!f.number("in_order"))
     return "No weights are read from the mapped model file: they are copies in memory.";
+  // The finding on the bytes says how much each part is.
   return std::format(
-      "{} of the bytes that are read from the mapped model file are read in its order{}.",
-      share(f, "in_order"),
-      f.word("all_mapped") == "no" ? std::format("; {} of the bytes of weights come from this file",
-                                                 share(f, "mapped_of_weight_bytes"))
-                                   : "");
+      "Of the bytes that are read from the mapped model file, {} are read in file order: from at "
+      "most {} after the end of the read before.{}",
+      share(f, "in_order"), bytes(f, "gap"),
+      f.word("all_mapped") == "no" ? " The other weights are read from copies in memory." : "");
 }
 
 std::string repeat_text(const Figures& f) {
@@ -461,22 +456,21 @@ std::string enough_text(const Figures& f) {
                         : std::format("at least {} of compute buffers, whose size was not recorded",
                                       bytes(f, "compute")));
   std::string text = std::format(
-      "{} of RAM are {}, so that each weight is read from the disk only once: {}, besides what the "
-      "program itself needs.{}",
+      "{} of RAM are {}, so that each weight is read from the disk only once: {}. Not counted: "
+      "the program itself (its code, the vocabulary and the recording).{}",
       (exact && !interrupted ? "" : "At least ") + bytes(f, "enough"),
       exact && !interrupted ? "enough" : "needed", listed(parts),
       interrupted ? " No step ran to its end: what the ops after it need is not counted." : "");
   if (f.word("reread_ever") == "no")
     return text + " This session needs less: it reads no weight twice.";
   if (!f.number("less_memory")) return text;
-  return text + std::format(" If the weights get only {}{}, {}.", bytes(f, "less_memory"),
-                            has(f, "repacked") ? " (not repacked, no memory budget)"
-                                               : " (no memory budget)",
-                            f.number_or("reread_with_less", 0) >= 1
-                                ? "all of them are read from the disk again for each token"
-                                : share(f, "reread_with_less") +
-                                      " of the bytes of weights that the ops read are read from "
-                                      "the disk again");
+  return text + std::format(
+                    " Of the sizes of memory for weights that were simulated ({}no memory budget), "
+                    "the step from {} to {} saves the most: with {}, {} of the bytes of weights "
+                    "that the ops read come from the disk, with {}, {}.",
+                    has(f, "repacked") ? "not repacked, " : "", bytes(f, "less_memory"),
+                    bytes(f, "more_memory"), bytes(f, "less_memory"), share(f, "reread_with_less"),
+                    bytes(f, "more_memory"), share(f, "reread_with_more"));
 }
 
 std::string fit_text(const Figures& f) {
@@ -593,16 +587,21 @@ AdviceText words_of(const Advice& advice) {
       return {"Do not trust this recording until its failed checks are explained.",
               std::format("{}: {}", f.word("check"), f.word("evidence"))};
     case AdviceKind::ThreadsAboveProcessors:
-      return {
-          std::format("Use no more threads than processors (-t {}), and record again.", processors),
-          session_is};
+      return {std::format("Use no more threads than processors (-t {}, when the program starts), "
+                          "and record again.",
+                          processors),
+              session_is};
     case AdviceKind::StopOtherPrograms:
       return {is_yes(f, "below_one_processor") ? "Raise the CPU limit, and record again."
               : threads == 1                   ? "Stop other programs, and record again."
-                             : "Stop other programs, or use fewer threads (-t), and record again.",
+                             : "Stop other programs, or use fewer threads (-t, when the program "
+                               "starts), and record again.",
               session_is};
     case AdviceKind::RaiseCpuLimit:
-      return {"Raise the CPU limit, or use no more threads (-t) than it allows.", session_is};
+      return {
+          "Raise the CPU limit, or use no more threads (-t, when the program starts) than it "
+          "allows.",
+          session_is};
     case AdviceKind::SimplerSampling:
       return sampling_text(f);
     case AdviceKind::PinWeights:
@@ -618,17 +617,17 @@ AdviceText words_of(const Advice& advice) {
                           "the same rate is not known: record it, too, and compare (tt compare).",
                           bandwidth_text(f))};
     case AdviceKind::FlashAttention:
-      return {"Try flash attention (-fa on).",
+      return {"Try flash attention (-fa on, when the program starts).",
               std::format("Attention takes {} of the time, and without flash attention each token "
                           "reads the whole padded window of the cache.",
                           share(f, "attention"))};
     case AdviceKind::FewerThreads:
-      return {std::format("Use fewer threads (-t {}).", processors),
+      return {std::format("Use fewer threads (-t {}, when the program starts).", processors),
               std::format("The session used {} threads on {}: they wait for each other at the end "
                           "of every op.",
                           threads, counted(processors, "allowed processor"))};
     case AdviceKind::MoreThreads:
-      return {std::format("Try more threads (-t {}).", processors),
+      return {std::format("Try more threads (-t {}, when the program starts).", processors),
               std::format("The session used {} on {}. The gain is less where memory bandwidth is "
                           "the limit.",
                           counted(threads, "thread"), counted(processors, "processor"))};
@@ -700,7 +699,32 @@ std::string drafts_text(const Figures& f) {
                                          : "drafts make no difference");
 }
 
+// What a token of the prompt costs beside a generated one.
+std::string phases_text(const Finding& finding) {
+  const Figures& f = finding.figures;
+  const double tokens = f.number_or("prompt_tokens_per_step", 0);
+  std::string text = std::format("A token of the prompt reads {} and a generated token {}",
+                                 bytes(f, "prompt_bytes_read"), bytes(f, "generate_bytes_read"));
+  if (tokens > 1)
+    text += std::format(": a step of the prompt evaluates {:.3g} tokens, which share the weights",
+                        tokens);
+  const auto time = [&](const char* name) {
+    return f.number(name) ? duration(f, name) : std::string("not measured");
+  };
+  text += std::format(". Time per token: {} and {}", time("prompt_time"), time("generate_time"));
+  if (!f.number("prompt_time") || !f.number("generate_time"))
+    text +=
+        " (not measured: each of its steps was disturbed, interrupted or the first of its graph)";
+  return text + ".";
+}
+
 }  // namespace
+
+std::string speed_text(double tokens_per_second) {
+  // A model that is read from the disk takes seconds per token.
+  if (tokens_per_second < 1) return std::format("{:.2g} tokens/s", tokens_per_second);
+  return std::format("{:.{}f} tokens/s", tokens_per_second, tokens_per_second < 100 ? 1 : 0);
+}
 
 std::string finding_text(const Finding& finding) {
   const Figures& f = finding.figures;
@@ -733,6 +757,8 @@ std::string finding_text(const Finding& finding) {
                          count(f, "left_out"), count(f, "steps"));
     case FindingKind::TokenBytes:
       return bytes_text(finding);
+    case FindingKind::PromptAndGeneration:
+      return phases_text(finding);
     case FindingKind::MappedShare:
       return std::format(
           "{} of all bytes touched are in the mapped model file, {} in other memory.",
@@ -741,13 +767,13 @@ std::string finding_text(const Finding& finding) {
       return limit_text(finding);
     case FindingKind::PromptSpeed:
       return std::format("Prompt: {} in {}, {}.", counted(count(f, "tokens"), "token"),
-                         duration(f, "time"), speed_of(f.number_or("speed", 0)));
+                         duration(f, "time"), speed_text(f.number_or("speed", 0)));
     case FindingKind::FirstToken:
       return std::format("First token after {}.", duration(f, "time"));
     case FindingKind::GenerationSpeed:
       return std::format("Generation: {} after the first in {}, {}.",
                          counted(count(f, "tokens"), "token"), duration(f, "time"),
-                         speed_of(f.number_or("speed", 0)));
+                         speed_text(f.number_or("speed", 0)));
     case FindingKind::Drafts:
       return drafts_text(f);
     case FindingKind::EvaluationTime:
@@ -808,7 +834,7 @@ std::vector<HeadlineFigure> headline_of(std::span<const Finding> findings) {
     const Figures& f = finding.figures;
     if (finding.kind == FindingKind::SpeedLimit) {
       if (f.number("speed"))
-        headline.push_back({.name = "speed, no prompt", .value = speed_of(*f.number("speed"))});
+        headline.push_back({.name = "speed, no prompt", .value = speed_text(*f.number("speed"))});
       headline.push_back({.name = "limited by", .value = limit_in_brief(f)});
     }
     if (finding.kind == FindingKind::TokenBytes)

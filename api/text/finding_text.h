@@ -11,6 +11,9 @@
 namespace tt {
 
 // One or a few sentences: "55.2 % of the bytes that are read from the mapped model file..."
+// "4.4 tokens/s". Two digits at least.
+std::string speed_text(double tokens_per_second);
+
 std::string finding_text(const Finding& finding);
 
 struct AdviceText {

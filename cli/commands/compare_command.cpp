@@ -96,12 +96,6 @@ void print_causes(const std::vector<DifferenceCause>& causes) {
   put("\n");
 }
 
-// Whether the times of the phase can be compared: what_changed() says it at the top.
-bool has_enough_steps(const Comparison& comparison, Phase phase) {
-  const auto& change = comparison.change;
-  return !change || change->phase != phase || change->has_enough_steps();
-}
-
 // Of what durations of steps are.
 void print_counted(const Comparison& comparison) {
   for (const auto& [phase, times] : comparison.step_times) {
@@ -126,7 +120,7 @@ void print_totals(const Comparison& comparison) {
   row("bytes read", left.bytes_read, right.bytes_read, format_bytes);
   row("bytes written", left.bytes_written, right.bytes_written, format_bytes);
   const auto time_row = [&](std::string name, Phase phase, double a, double b) {
-    const bool comparable = a > 0 && b > 0 && has_enough_steps(comparison, phase);
+    const bool comparable = a > 0 && b > 0 && is_comparable(comparison, phase);
     table.add({std::move(name), step_time_text(a), step_time_text(b),
                comparable ? difference(a, b, format_duration) : "-",
                comparable ? ratio(a, b) : "-"});
@@ -178,7 +172,7 @@ void print_rows(const Comparison& comparison, Axis by, std::size_t limit) {
                    {"time right-left", Align::Right},
                    {"time right/left", Align::Right}});
   const TraceSums none;
-  const bool enough = has_enough_steps(comparison, comparison.phase);
+  const bool enough = is_comparable(comparison, comparison.phase);
   // What only one side has took no time on the other one.
   const auto comparable = [&](const ComparedRow& row) {
     const auto measured = [](const std::optional<TraceSums>& side) {

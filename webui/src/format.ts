@@ -55,26 +55,33 @@ export const layerName = (name: string): string =>
 
 // Memory sources, kinds and components as the page names them (docs/glossary.md has the values of
 // the data, which filters use). A model has a KV cache or, as Mamba and RWKV, a recurrent state; hybrid
-// models have both. "KV cache or state memory" is where their bytes are.
-export const sourceName = (source: string): string =>
-  source === 'disk' ? 'file (mapped)' : source === 'kv' ? 'KV cache or state memory' : source;
+// models have both: "KV cache or state" is the name for either. The strip and the sentences of the server
+// use the same names.
+const KV_OR_STATE = 'KV cache or state';
+export const sourceName = (source: string): string => SOURCE_NAMES[source] ?? source;
+const SOURCE_NAMES: Readonly<Record<string, string>> = {
+  disk: 'mapped file',
+  kv: KV_OR_STATE,
+  compute: 'intermediate results',
+  input: 'inputs',
+};
 // What a memory source is; '': the name says it.
 export const sourceText = (source: string): string => SOURCE_TEXTS[source] ?? '';
 const SOURCE_TEXTS: Readonly<Record<string, string>> = {
   disk: 'pages of the model file: in RAM while there is room, else read from the disk when an op needs them (a disk wait)',
   repacked: 'copies of weights in RAM, made at load',
   kv: 'keys and values, or the state, of earlier tokens, in RAM',
-  compute: 'intermediate results, in RAM',
+  compute: 'outputs of ops, in the compute buffers, in RAM',
   buffer: 'other memory, in RAM',
 };
 // `role`: of the tensor; absent: not known.
 export function kindName(kind: string, role?: string): string {
   if (kind !== 'kv') return kind;
-  if (role === undefined) return 'KV cache or state';
+  if (role === undefined) return KV_OR_STATE;
   return role === 'state' ? 'recurrent state' : 'KV cache';
 }
 export const componentName = (component: string): string =>
-  component === 'kv-cache' ? 'KV cache or state' : component;
+  component === 'kv-cache' ? KV_OR_STATE : component;
 
 // A component and the purpose inside it: "attention, Q".
 export const partName = (component: string, role: string, between = ', '): string =>

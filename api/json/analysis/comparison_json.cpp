@@ -149,7 +149,8 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
   for (const ComparedRow& row : comparison.rows) rows.push_back(to_json(row));
   Json step_times = Json::object();
   for (const auto& [phase, of] : comparison.step_times) {
-    step_times[to_text(phase)] = {{"left", times_json(of.left)},
+    step_times[to_text(phase)] = {{"comparable", is_comparable(comparison, phase)},
+                                  {"left", times_json(of.left)},
                                   {"right", times_json(of.right)},
                                   {"left_text", times_text(of.left)},
                                   {"right_text", times_text(of.right)}};

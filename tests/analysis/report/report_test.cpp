@@ -376,12 +376,20 @@ TEST(Report, SaysAtLeastWhereTheComputeBuffersAreNotKnown) {
       text_of(f, FindingKind::EnoughMemory)
           .starts_with("28.0 MiB of RAM are enough, so that each weight is read from the disk "
                        "only once: 10.0 MiB for the weights in the file, 4.00 MiB of KV cache "
-                       "(reserved for 512 tokens) and 14.0 MiB of compute buffers, "
-                       "besides what the program itself needs."));
+                       "(reserved for 512 tokens) and 14.0 MiB of compute buffers. Not counted: "
+                       "the program itself (its code, the vocabulary and the recording)."));
+  // The simulated sizes are 0, 5 and 10 MiB; what is read first comes from the disk.
+  EXPECT_TRUE(
+      text_of(f, FindingKind::EnoughMemory)
+          .ends_with(" Of the sizes of memory for weights that were simulated (no memory budget), "
+                     "the step from 5.00 MiB to 10.0 MiB saves the most: with 5.00 MiB, 100 % of "
+                     "the bytes of weights that the ops read come from the disk, with 10.0 MiB, "
+                     "50 %."))
+      << text_of(f, FindingKind::EnoughMemory);
   // On it depends the size of the compute buffers.
   f.memory.flash_attention = "off";
   EXPECT_TRUE(text_of(f, FindingKind::EnoughMemory)
-                  .contains("and 14.0 MiB of compute buffers (flash attention off), besides"));
+                  .contains("and 14.0 MiB of compute buffers (flash attention off). Not"));
   // Recovered, imported and old sessions.
   f.memory.compute.reset();
   const std::string text = text_of(f, FindingKind::EnoughMemory);
@@ -461,11 +469,31 @@ TEST(Report, SaysWhatPartOfTheBytesIsReadFromTheFile) {
   f.by_source.rows = {row("disk", 25, 0), row("repacked", 75, 0)};
   f.read_order = {.reads = 9, .sequential = 1, .bytes = Bytes{25}, .sequential_bytes = Bytes{20}};
   EXPECT_EQ(text_of(f, FindingKind::ReadInOrder),
-            "80 % of the bytes that are read from the mapped model file are read in its order; "
-            "25 % of the bytes of weights come from this file.");
+            "Of the bytes that are read from the mapped model file, 80 % are read in file order: "
+            "from at most 128 KiB after the end of the read before. The other weights are read "
+            "from copies in memory.");
   f.read_order = {};
   EXPECT_EQ(text_of(f, FindingKind::ReadInOrder),
             "No weights are read from the mapped model file: they are copies in memory.");
+}
+
+// One short prompt has no times of a usual step, but bytes.
+TEST(Report, SaysWhatATokenOfThePromptCostsBesideAGeneratedOne) {
+  ReportData f = default_figures();
+  EXPECT_EQ(text_of(f, FindingKind::PromptAndGeneration), "");  // no prompt
+  f.phase_costs = {
+      {Phase::Prompt, {.steps = 2, .tokens = 64, .bytes_read = 64 * 2048.0}},
+      {Phase::Generate,
+       {.steps = 3, .tokens = 3, .bytes_read = 3 * 4096.0, .time_per_token = Ns{1'500}}}};
+  const auto text = [&] { return text_of(f, FindingKind::PromptAndGeneration); };
+  EXPECT_EQ(
+      text(),
+      "A token of the prompt reads 2.00 KiB and a generated token 4.00 KiB: a step of the "
+      "prompt evaluates 32 tokens, which share the weights. Time per token: not measured and "
+      "1.50 µs (not measured: each of its steps was disturbed, interrupted or the first of its "
+      "graph).");
+  f.phase_costs.at(Phase::Prompt).time_per_token = Ns{500};
+  EXPECT_TRUE(text().ends_with(" Time per token: 500 ns and 1.50 µs.")) << text();
 }
 
 // A mapped byte is in RAM or on the disk: the sentence on the bytes says where they came from.

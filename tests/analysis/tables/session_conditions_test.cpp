@@ -255,7 +255,7 @@ TEST(SessionConditions, VerdictOfASessionIsThatOfItsThreadTime) {
   EXPECT_EQ(found->verdict, Verdict::Contended);
   EXPECT_TRUE(found->text.starts_with("contended: the threads waited for a processor for 6.67 %"))
       << found->text;
-  EXPECT_TRUE(found->text.contains("fewer threads (-t)")) << found->text;
+  EXPECT_TRUE(found->text.contains("fewer threads (-t, when the program starts)")) << found->text;
   EXPECT_TRUE(found->text.ends_with("2 of 13 steps are not clean.")) << found->text;
 
   std::vector<Step> many = steps();

@@ -119,7 +119,7 @@ export function formatValue(unit: Unit, value: number): string {
     case 'ops/byte':
       return short(value);
     case 'ops/s':
-      return `${short(value / 1e9)} G/s`;
+      return value < 1e8 ? `${short(value / 1e6)} M/s` : `${short(value / 1e9)} G/s`;
     case 'tokens/s':
       return `${short(value)} tokens/s`;
     case 'number':

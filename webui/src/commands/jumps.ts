@@ -1,5 +1,6 @@
 // What the search finds by number: "12", "step 12", "token 17", "layer 5" or "l 5", "expert 3 layer 2",
 // "layer 0 head 1". Parsing and limits are pure functions.
+import { formatCount } from '../format';
 import { headName, type Selection } from '../state/view/selection';
 import type { OpenSession } from '../state/session/open_session';
 import type { Store } from '../state/store';
@@ -31,6 +32,18 @@ export function findJumps(query: string, counts: Counts, layer: number): readonl
     const jump = exists ? jumpOf(numbers, layer) : null;
     return jump ? [jump] : [];
   });
+}
+
+// Why a query of names and numbers finds nothing: "The session has no experts.". Null: it is another
+// query.
+export function missingText(query: string, counts: Counts): string | null {
+  const numbers = numbersOf(query);
+  const kind = KINDS.find((one) => (numbers?.[one] ?? -1) >= counts[one]);
+  if (kind === undefined) return null;
+  const count = counts[kind];
+  return count === 0
+    ? `The session has no ${kind}s.`
+    : `The session has no ${kind} ${numbers?.[kind] ?? ''}: they are 0–${formatCount(count - 1)}.`;
 }
 
 // Null: the query has other words, or one of them twice.
@@ -79,7 +92,11 @@ export function jumpCommands(store: Store, query: string): readonly Command[] {
   const open = store.open.peek();
   if (!open) return [];
   const { layer } = store.navigation.view.peek();
-  return findJumps(query, countsOf(store, open), layer).map((jump): Command => ({
+  const counts = countsOf(store, open);
+  const missing = missingText(query, counts);
+  if (missing !== null)
+    return [{ id: 'jump-none', title: missing, group: 'By number', enabled: () => false, run: () => undefined }]; // prettier-ignore
+  return findJumps(query, counts, layer).map((jump): Command => ({
     id: `jump-${jump.title}`,
     title: jump.title,
     group: 'By number',

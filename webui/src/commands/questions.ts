@@ -109,9 +109,10 @@ const QUESTIONS = [
   question('token', 'Which token was slowest?', 'slowest token slowest step', {
     panel: 'table',
     topic: null,
-    shows: 'all steps, sorted by duration',
+    shows: 'the steps of the generated tokens',
     options: 'rows:steps',
     sort: '-duration_ns',
+    generated: true,
   }),
   question(
     'bound',
@@ -146,9 +147,9 @@ const QUESTIONS = [
     'prompt against generation versus vs prefill decode compare phases',
     {
       panel: 'compare',
-      topic: null,
-      shows: 'the prompt and the answer',
-      options: 'of:phases',
+      topic: 'phases',
+      shows: 'the prompt beside generation, bytes per token',
+      options: 'of:phases,value:bytes,by:component',
     },
   ),
   question(
@@ -160,6 +161,7 @@ const QUESTIONS = [
       topic: null,
       shows: 'this session and another one',
       options: '',
+      withOther: true,
     },
   ),
   question(

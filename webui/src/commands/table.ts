@@ -4,6 +4,7 @@ import type { Panel } from '../panels/panel';
 import { LAYOUT_INFO, LAYOUT_NAMES } from '../state/view/layout';
 import type { ThemeChoice } from '../state/request/settings';
 import type { Store } from '../state/store';
+import { serverOptionsText } from '../state/request/server_options';
 import { afterEscape, type PhaseFilter } from '../state/view/view';
 import { titleOf } from '../state/session/session_list';
 import { copyText } from '../ui/clipboard';
@@ -99,6 +100,16 @@ function windowCommands(store: Store): readonly Command[] {
       },
     },
     backCommand(store),
+    {
+      id: 'undo',
+      title: 'Undo: back to the view before',
+      words: 'previous view history restore',
+      group,
+      enabled: () => history.length > 1,
+      run: () => {
+        history.back();
+      },
+    },
     {
       id: 'link',
       title: 'Copy a link to this view',
@@ -312,6 +323,19 @@ function runCommands(store: Store): readonly Command[] {
       typing: true,
       run: () => {
         void chat.send();
+      },
+    },
+    {
+      id: 'server-options',
+      title: 'Threads, flash attention, context size: options of the server',
+      text: `Set when it starts, as tt-server -t 4: ${serverOptionsText(models.current.peek())}`,
+      words: '-t -fa -c threads settings kv cache type',
+      group,
+      run: () => {
+        store.reveal('chat');
+        const settings = document.getElementById('run-settings');
+        if (settings instanceof HTMLDetailsElement) settings.open = true;
+        document.getElementById('server-options')?.scrollIntoView({ block: 'nearest' });
       },
     },
     {

@@ -1,6 +1,6 @@
 // Paints the strip: bands coloured by the time of their layer in the newest (or selected) step, and
 // the memory that the running op touches, which glows and fades.
-import { formatBytes } from '../format';
+import { formatBytes, sourceName } from '../format';
 import { coloursOf } from '../plane/colours';
 import { themeOf, type PlaneTheme } from '../plane/theme';
 import { levelOf, type Scale } from '../plane/scale';
@@ -12,11 +12,11 @@ const FADE_MS = 400;
 export const STRIP_PALETTE = 'viridis';
 
 export const MEMORY_NAMES = {
-  file: 'file (mapped)',
+  file: sourceName('disk'),
   repacked: 'repacked',
   kv: 'KV cache',
   recurrent: 'recurrent state',
-  compute: 'compute',
+  compute: sourceName('compute'),
 } as const;
 
 // The time of a layer is that of its weights: reading its part of the KV cache or its state takes little of it.
@@ -112,10 +112,14 @@ export class StripChart {
 // The longest text that fits. The bytes are a size, not what was read.
 export function groupText(memory: Memory, bytes: number, fits: (text: string) => boolean): string {
   const name = MEMORY_NAMES[memory];
-  if (memory === 'compute') return name;
   const size = formatBytes(bytes);
-  const texts = [`${name}, size ${size}`, `${name} ${size}`, name];
-  return texts.find(fits) ?? name.replace(/ .*/, '');
+  // The compute buffers are larger than the tensors in them.
+  const texts = memory === 'compute' ? [name] : [`${name}, size ${size}`, `${name} ${size}`, name];
+  const whole = texts.find(fits);
+  if (whole !== undefined) return whole;
+  let part = name;
+  while (part !== '' && !fits(`${part}…`)) part = part.slice(0, -1);
+  return `${part}…`;
 }
 
 // From RGBA bytes as a little-endian number.

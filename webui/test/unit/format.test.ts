@@ -73,7 +73,7 @@ describe('text', () => {
   it('names the KV cache as a component and as memory', () => {
     expect(partName('kv-cache', 'K')).toBe('KV cache, K');
     expect(partName('ffn', 'ffn', ' · ')).toBe('ffn');
-    expect(sourceName('kv')).toBe('KV cache or state memory');
+    expect(sourceName('kv')).toBe('KV cache or state');
     expect(kindName('weight')).toBe('weight');
   });
   it('does not call a recurrent state a KV cache', () => {

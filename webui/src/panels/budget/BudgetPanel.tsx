@@ -185,7 +185,8 @@ function Enough({ text, others }: { text: string; others: readonly string[] }) {
     <>
       <p class="budget-enough">
         <b>
-          The open session{others.length === 0 && ', and the next run, which has its settings'}:
+          The open session
+          {others.length === 0 && ', and the next run, whose memory has the same settings'}:
         </b>{' '}
         {text}
       </p>
@@ -366,8 +367,8 @@ function Measured({ state }: { state: Memory }) {
   const { tokens_per_second: speed, bytes_per_token: bytes, late_ranges: late } = state;
   return (
     <p class="budget-measured-now">
-      Measured, last 16 tokens: <b>{speedText(speed)}</b>, {formatBytes(Math.round(bytes))} read
-      from the disk per token.
+      Measured in the newest run of this model, last 16 tokens: <b>{speedText(speed)}</b>,{' '}
+      {formatBytes(Math.round(bytes))} read from the disk per token.
       {late > 0 &&
         ` Since the budget was set, ${plural(late, 'planned range')} came too late: their ops waited for the disk.`}
     </p>
@@ -413,7 +414,8 @@ function Curve(props: {
         )}
         {measured !== null && (
           <>
-            , <i class="budget-line measured" /> measured, last 16 tokens: {formatSpeed(measured)}
+            , <i class="budget-line measured" /> measured in the newest run, last 16 tokens:{' '}
+            {formatSpeed(measured)}
           </>
         )}
       </p>

@@ -45,7 +45,7 @@ export function Composer({ store }: { store: Store }) {
           <kbd aria-hidden="true">{mode === 'chat' ? '⏎' : 'Ctrl ⏎'}</kbd>
         </button>
       </div>
-      <details ref={settings} class="run-settings">
+      <details ref={settings} id="run-settings" class="run-settings">
         <summary>
           <span>Settings</span>
           <span class="summary">{settingsLine(store.settings.current.value)}</span>
@@ -55,6 +55,7 @@ export function Composer({ store }: { store: Store }) {
       <LengthNote
         text={mode === 'tokens' ? '' : chat.draft.value[mode === 'chat' ? 'message' : 'text']}
         context={model?.context ?? 0}
+        perToken={lettersPerToken(store.open.value?.data.tokens ?? [])}
       />
       <ContextNote tokens={store.settings.current.value.maxTokens} context={model?.context ?? 0} />
     </form>
@@ -63,16 +64,29 @@ export function Composer({ store }: { store: Store }) {
 
 const LETTERS_PER_TOKEN = 4; // of English text
 const LONG = 1000; // letters
+const ENOUGH_TOKENS = 100; // to know the letters of a token
+
+// Null: too few tokens.
+export function lettersPerToken(tokens: readonly ({ readonly text: string } | undefined)[]) {
+  if (tokens.length < ENOUGH_TOKENS) return null;
+  const letters = tokens.reduce((sum, token) => sum + (token?.text.length ?? 0), 0);
+  return letters > 0 ? letters / tokens.length : null;
+}
 
 // A pasted text may be longer than the context; how many tokens it has is known when it runs.
-function LengthNote({ text, context }: { text: string; context: number }) {
+// `perToken`: letters of a token of the open session; null: not known.
+function LengthNote(props: { text: string; context: number; perToken: number | null }) {
+  const { text, context, perToken } = props;
   if (text.length < LONG) return null;
-  const tokens = Number((text.length / LETTERS_PER_TOKEN).toPrecision(2));
+  const tokens = Number((text.length / (perToken ?? LETTERS_PER_TOKEN)).toPrecision(2));
   const isLong = context > 0 && tokens >= context;
   return (
     <p class={isLong ? 'model-note warn' : 'model-note'}>
-      About {formatCount(tokens)} tokens, if one has {LETTERS_PER_TOKEN} letters as in English text.
-      {isLong && ` The context has room for ${formatCount(context)}.`}
+      About {formatCount(tokens)} tokens, if one has{' '}
+      {perToken === null
+        ? `${LETTERS_PER_TOKEN} letters as in English text`
+        : `${perToken.toPrecision(2)} letters as in the open session`}
+      .{isLong && ` The context has room for ${formatCount(context)}.`}
     </p>
   );
 }

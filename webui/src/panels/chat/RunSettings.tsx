@@ -4,6 +4,7 @@ import type { Level, TimingMode } from '../../net/types';
 import { CAPTURE_TITLES, hasValues } from '../../state/request/request';
 import { defaultStatsPattern, type Settings } from '../../state/request/settings';
 import type { Store } from '../../state/store';
+import { serverOptionsText } from '../../state/request/server_options';
 import { Check } from '../../ui/Check';
 
 type NumberKey =
@@ -52,7 +53,20 @@ export function RunSettings({ store }: { store: Store }) {
       {store.chat.mode.value === 'chat' && <SystemMessage store={store} />}
       {!embeds && <Sampling settings={settings} set={set} />}
       <Trace settings={settings} set={set} />
+      <OfServer store={store} />
     </div>
+  );
+}
+
+// What is no setting of a run, with its option and the value of the loaded model.
+function OfServer({ store }: { store: Store }) {
+  const model = store.models.current.value;
+  if (!store.hasServer) return null;
+  return (
+    <p class="model-note server-options" id="server-options">
+      Set when the server starts, such as <code>tt-server -t 4 -fa off</code>:{' '}
+      {serverOptionsText(model)}.
+    </p>
   );
 }
 

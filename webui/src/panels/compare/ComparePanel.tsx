@@ -12,6 +12,7 @@ import { reportOf, type Api, type ApiResult } from '../../net/api';
 import type { Picture } from '../../net/frames';
 import type { SessionComparison } from '../../net/types';
 import { ok } from '../../result';
+import { findingsOf } from '../../state/session/findings';
 import { finishedSteps } from '../../state/view/answer';
 import type { OpenSession } from '../../state/session/open_session';
 import { filteredSums } from '../../state/view/range_query';
@@ -24,7 +25,12 @@ import { Segmented } from '../../ui/Segmented';
 import { Empty, Failed, FailedLoad, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
 import { conditions, scopeOf, unused, type ChartSpec } from '../analytics/spec';
-import { comparedNumbers, rowsThatMatter, VALUE_OPTIONS } from '../inspector/compare';
+import {
+  comparedNumbers,
+  rowsThatMatter,
+  VALUE_OPTIONS,
+  type ComparedValue,
+} from '../inspector/compare';
 import { DifferenceBar, ShowAll } from '../inspector/DifferenceTable';
 import type { SessionProps } from '../panel';
 import { Cards } from './Cards';
@@ -50,6 +56,7 @@ import {
   divisor,
   drawnRows,
   hasMedians,
+  isDisturbed,
   isSame,
   isTimed,
   pairRows,
@@ -65,7 +72,7 @@ import {
   type TimedSteps,
 } from './pair';
 import { SessionChoice } from './SessionChoice';
-import { comparisonOf, SessionFacts, SessionHead, SIDES, tooFew } from './SessionFacts';
+import { comparisonOf, SessionFacts, SessionHead, SIDES } from './SessionFacts';
 import { ValuesView } from './ValuesView';
 
 const ROW_NAMES: Readonly<Record<Rows, string>> = {
@@ -142,6 +149,9 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
             other={of === 'sessions' ? (other ?? session.id) : session.id}
             showValues={() => {
               set({ of: 'values' });
+            }}
+            setValue={(value) => {
+              set({ value });
             }}
           />
         )}
@@ -258,6 +268,7 @@ interface FoundProps {
   readonly options: CompareOptions;
   readonly other: string; // the session of the right side
   readonly showValues: () => void;
+  readonly setValue: (value: ComparedValue) => void;
 }
 
 function Found(props: FoundProps) {
@@ -335,11 +346,7 @@ function Pair(
   const key = encodeCompare(options);
   const resource = useMemo(() => sidesResource(store, session, other, options), [store, session, other, key]); // prettier-ignore
   const { value: found, error, loading } = useResource(resource);
-  // Of the phase that the first sentence is about.
-  const few = usePart(() => {
-    const compared = facts?.state.value.value;
-    return isTimed(options) && compared?.change.token?.phase === options.phase && tooFew(compared);
-  });
+  const isIncomparable = usePart(() => facts?.state.value.value?.step_ns[options.phase]?.comparable === false); // prettier-ignore
   const pair = useMemo(() => {
     if (!found) return null;
     return pairRows(found[0], found[1], options, (name, side) => sharedName(options, name, side));
@@ -362,7 +369,16 @@ function Pair(
       </Empty>
     );
   }
-  return <Shown {...{ store, session, other, options, names, rows, total, found, loading, few }} />;
+  const few = isTimed(options) && (isIncomparable || found.some(isDisturbed));
+  return (
+    <>
+      {options.of === 'phases' && <PhasesSentence session={session} />}
+      <Shown
+        {...{ store, session, other, options, names, rows, total, found, loading, few }}
+        setValue={props.setValue}
+      />
+    </>
+  );
 }
 
 interface ShownProps {
@@ -375,11 +391,23 @@ interface ShownProps {
   readonly total: PairRow;
   readonly found: readonly [Side, Side];
   readonly loading: boolean;
-  readonly few: boolean; // too few undisturbed steps to compare times
+  readonly few: boolean; // too few undisturbed steps to compare times: what is shown is marked
+  readonly setValue: (value: ComparedValue) => void;
+}
+
+// What the server says of the phases.
+function PhasesSentence({ session }: { session: OpenSession }) {
+  const { value } = useResource(findingsOf(session));
+  const text = value?.findings.find(({ kind }) => kind === 'prompt_and_generation')?.text;
+  return text === undefined ? null : (
+    <div class="compare-facts">
+      <p class="compare-change">{text}</p>
+    </div>
+  );
 }
 
 const NOT_MEASURED = 'not measured'; // the reason is above the table
-const TOO_FEW = 'Too few undisturbed steps to compare times: differences are not shown.';
+const TOO_FEW = 'Too few undisturbed steps to compare times: what has a * is not comparable.';
 
 // The sides whose times were not measured, with the reason; null: there are none.
 function unmeasuredText({
@@ -396,7 +424,8 @@ function Shown(props: ShownProps) {
   const { store, session, options, names, rows, loading } = props;
   const { by, value } = options;
   const per = perOf(options);
-  const reason = unmeasuredText(props) ?? (props.few ? TOO_FEW : null); // of no difference
+  const unmeasured = unmeasuredText(props);
+  const reason = unmeasured ?? (props.few ? TOO_FEW : null); // of no difference
   const texts = rows.map((row) => ({ ...row, name: by === 'component' ? componentName(row.name) : row.name })); // prettier-ignore
   const specs = useMemo((): readonly ChartSpec[] => {
     const key: ChartTable['key'] = { name: ROW_NAMES[by].slice(0, -1), of: by };
@@ -419,15 +448,36 @@ function Shown(props: ShownProps) {
     const of = `${value === 'time' ? 'Time of the ops' : value === 'bytes' ? 'Bytes read and written' : 'Accesses'} per ${per}`;
     return [
       spec('compare_sides', 'Side by side', `${of}, both sides on one scale${reason === null ? '' : `. ${reason}`}`, sidesTable(texts, key, names, value)), // prettier-ignore
-      spec('compare_difference', 'Difference', `${of}: what one side has more than the other`, differenceTable(props.few ? [] : texts, key, names, value)), // prettier-ignore
+      spec('compare_difference', `Difference${props.few ? ' *' : ''}`, `${of}: what one side has more than the other`, differenceTable(texts, key, names, value)), // prettier-ignore
     ];
   }, [rows, reason, encodeCompare(options)]);
   return (
     <>
+      {unmeasured !== null && <Unmeasured text={unmeasured} set={props.setValue} />}
       <Cards store={store} session={session} specs={specs} of={encodeCompare(options)} />
       {haveMaps(props) && <SideMaps {...props} />}
       <PairTable {...props} rows={texts} per={per} loading={loading} />
     </>
+  );
+}
+
+// Without times there are still bytes.
+function Unmeasured({ text, set }: { text: string; set: (value: ComparedValue) => void }) {
+  return (
+    <p class="compare-facts">
+      <span>
+        The times are not compared. {text}{' '}
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            set('bytes');
+          }}
+        >
+          Compare the bytes
+        </button>
+      </span>
+    </p>
   );
 }
 
@@ -438,7 +488,7 @@ const haveMaps = ({ options, found }: ShownProps): boolean =>
   found.every(({ times }) => times !== null && times.steps > 0 && countsAll(times));
 
 // Both sides as maps, and their difference. The rows are those of the charts.
-function SideMaps({ store, session, other, options, names, rows, found, few }: ShownProps) {
+function SideMaps({ store, session, other, options, names, rows, found }: ShownProps) {
   const { by, value, phase } = options;
   const specs = useMemo((): readonly ChartSpec[] => {
     let asked: ApiResult<Maps> | null = null;
@@ -491,12 +541,11 @@ function SideMaps({ store, session, other, options, names, rows, found, few }: S
       spec('left', `Map of ${names[0]}`, both),
       spec('right', `Map of ${names[1]}`, both),
     ];
-    if (few) return sides;
     return [
       ...sides,
       spec('difference', 'Difference of the maps', `${names[1]} − ${names[0]}, of the ${across}s and rows that both have`),
     ]; // prettier-ignore
-  }, [rows, found, few, encodeCompare(options)]);
+  }, [rows, found, encodeCompare(options)]);
   const cursor = useSignal<Pointed | null>(null);
   return <Cards {...{ store, session, specs, cursor }} of={encodeCompare(options)} />;
 }
@@ -521,9 +570,9 @@ function PairTable(props: ShownProps & { per: string }) {
       right: row.right === null ? noValue(1) : text.right,
       difference: unknown.includes(true)
         ? NOT_MEASURED
-        : few || row.isUnmeasured === true
+        : row.isUnmeasured === true
           ? '–'
-          : text.difference,
+          : `${text.difference}${few ? ' *' : ''}`,
     };
   };
   const all = cells(total);
@@ -533,7 +582,7 @@ function PairTable(props: ShownProps & { per: string }) {
       <p class="dim">
         {isTimed(options)
           ? `Times are of the ops. ${found.map(({ times }, n) => (times ? timesText(names[n] ?? '', times, per) : '')).join('; ')}.${few ? ` ${TOO_FEW}` : ''}`
-          : `Each value is a sum divided by the ${per}s of its side: a longer side does not count more. ${lengths.join('; ')}.`}
+          : `Each value is a sum${value === 'bytes' ? ' of bytes read and written' : ''} divided by the ${per}s of its side: a longer side does not count more. ${lengths.join('; ')}.`}
         {unmatched.length > 0 && ` ${unmatched.join(', ')}.`}
       </p>
       <table class="differences" aria-label="Differences">
@@ -550,14 +599,16 @@ function PairTable(props: ShownProps & { per: string }) {
         </thead>
         <tbody>
           <tr class="total">
-            <th scope="row">all, per {per}</th>
+            <th scope="row">
+              {value === 'bytes' ? 'all, read and written' : 'all'}, per {per}
+            </th>
             <td>{all.left}</td>
             <td>{all.right}</td>
             <td>{all.difference}</td>
           </tr>
           {drawn.map((row) => {
             const text = cells(row);
-            const share = most > 0 && !few ? (differenceOf(row) ?? 0) / most : 0;
+            const share = most > 0 ? (differenceOf(row) ?? 0) / most : 0;
             return (
               <tr
                 key={row.name}
@@ -595,8 +646,8 @@ function timesText(name: string, times: TimedSteps, per: string): string {
   if (times.steps === 0) return text;
   if (per === 'step') return `${text}, their median`;
   return times.same_tokens
-    ? `${text}, their median divided by the tokens of a step`
-    : `${text}, their sum divided by their ${plural(times.tokens, 'token')}`;
+    ? `${text}: time per token, their median divided by the tokens of a step`
+    : `${text}: time per token, their sum divided by all their ${plural(times.tokens, 'token')}`;
 }
 
 // ---- Data -----------------------------------------------------------------------------

@@ -15,9 +15,6 @@ export const SIDES: Sides = {
   difference: 'other − this (+: other has more)',
 };
 
-// Whether the sentence about the change says that times cannot be compared.
-export const tooFew = ({ change }: Found): boolean => change.token?.low === null;
-
 // What is compared and what differs, above the figures.
 export function SessionHead({ found }: { found: Found }) {
   return (
@@ -180,11 +177,10 @@ const isSingle = ({ p5, p95 }: { readonly p5: number; readonly p95: number }): b
   p5 === p95;
 
 function StepTimes({ found }: { found: Found }) {
-  const rows = Object.entries(found.step_ns).flatMap(([phase, { left, right }]) => {
+  const rows = Object.entries(found.step_ns).flatMap(([phase, { left, right, comparable }]) => {
     if (!left && !right) return [];
     const isShort = [left, right].some((side) => side !== null && isSingle(side));
     const keys = isShort ? QUANTILES.slice(0, 1) : QUANTILES;
-    const isCompared = left !== null && right !== null && !(found.change.token?.phase === phase && tooFew(found)); // prettier-ignore
     return keys.map((key) => {
       const text = comparedNumbers(left?.[key] ?? 0, right?.[key] ?? 0, 'time');
       return {
@@ -192,7 +188,7 @@ function StepTimes({ found }: { found: Found }) {
         text: {
           left: left ? text.left : NOT_MEASURED,
           right: right ? text.right : NOT_MEASURED,
-          difference: isCompared ? text.difference : NOT_MEASURED,
+          difference: left && right ? `${text.difference}${comparable ? '' : ' *'}` : NOT_MEASURED,
         },
       };
     });
@@ -217,6 +213,9 @@ function StepTimes({ found }: { found: Found }) {
           ))}
         </tbody>
       </table>
+      {rows.some(({ text }) => text.difference.endsWith('*')) && (
+        <p class="dim">* Not comparable: too few undisturbed steps.</p>
+      )}
       {counted.map((text) => (
         <p key={text} class="dim">
           {text}

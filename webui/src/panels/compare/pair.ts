@@ -203,6 +203,10 @@ export function differenceTable(
   };
 }
 
+// Whether the times of a side are not those of the model alone.
+export const isDisturbed = ({ times }: Side): boolean =>
+  times !== null && times.steps > 0 && times.verdict !== null && times.verdict !== 'clean';
+
 const LEFT_OUT = ['learned', 'interrupted', 'first', 'disturbed'] as const;
 
 export const countsAll = (times: TimedSteps): boolean => LEFT_OUT.every((why) => times[why] === 0);

@@ -83,7 +83,7 @@ function isPlaceOf(word: string, { name }: Place): boolean {
 }
 
 // What the totals are of, and what of it they cannot honour.
-function Scope({ store, place }: { store: Store; place: Place }) {
+function Scope({ store, session, place }: Props & { place: Place }) {
   const { step } = place;
   const text = usePart(() => scopeText(store.navigation.view.value, store.layers.value));
   const missing = usePart(() =>
@@ -91,7 +91,9 @@ function Scope({ store, place }: { store: Store; place: Place }) {
       .value.missing.filter((word) => !isPlaceOf(word, place))
       .join('\n'),
   );
-  const whole = step === undefined ? 'whole session' : `step ${step}`;
+  // While it grows, other panels may have read more of it.
+  const isGrowing = session.active.value;
+  const whole = step === undefined ? (isGrowing ? 'session so far' : 'whole session') : `step ${step}`; // prettier-ignore
   return (
     <p class="figures-scope">
       <span class="dim">Totals: </span>
@@ -131,7 +133,7 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
   const ofStep = step === null ? undefined : session.data.steps[step];
   return (
     <>
-      <Scope store={store} place={place} />
+      <Scope store={store} session={session} place={place} />
       {value.courses === null && <p class="dim">Nothing of it is in this selection.</p>}
       {(value.courses ?? [])
         .filter((course) => course.value !== 'faults' || course.sum > 0)

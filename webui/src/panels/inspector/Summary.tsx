@@ -17,6 +17,7 @@ import { perSession } from '../../state/session/per_session';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';
+import { Prose } from '../../ui/Prose';
 import { usePart, useResource } from '../../ui/hooks';
 import { isPartShown } from './Figures';
 import { linesOf, type Line } from './summary';
@@ -163,7 +164,7 @@ function Found({ store, session }: { store: Store; session: OpenSession }) {
       </ol>
       {advice && (
         <p aria-label="Advice" title={advice.because}>
-          {advice.text}
+          <Prose text={advice.text} />
         </p>
       )}
       <Warnings {...{ store, session }} label="Warnings" lines={warnings} />
@@ -202,7 +203,7 @@ function Sentence({ store, session, line }: { store: Store; session: OpenSession
   if (!store.has(evidence.panel))
     return (
       <p class="sentence" data-topic={line.topic} title={hint}>
-        {text}
+        <Prose text={text} />
       </p>
     );
   return (
@@ -212,12 +213,12 @@ function Sentence({ store, session, line }: { store: Store; session: OpenSession
       class="sentence"
       data-topic={line.topic}
       aria-current={isCurrent ? 'true' : undefined}
-      title={`${hint}. Click for the evidence.`}
+      title={`${hint}. A click shows it.`}
       onClick={() => {
         void showAnswer(store, evidence);
       }}
     >
-      {text}
+      <Prose text={text} />
     </button>
   );
 }

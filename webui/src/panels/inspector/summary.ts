@@ -6,7 +6,7 @@ import { totalsBy, type Answer, type Topic } from '../../state/view/answer';
 export interface Line {
   readonly topic: FindingTopic;
   readonly text: string;
-  readonly hint: string; // where the figures come from
+  readonly hint: string; // of which steps it is, and what shows it
   readonly evidence: Answer; // what a click shows
 }
 
@@ -17,13 +17,19 @@ function optionsOf({ view, rows, across, value }: Evidence): string {
     return [`y:${rows ?? ''}`, across ? `x:${across}` : '', `v:${value ?? ''}`]
       .filter(Boolean)
       .join(',');
+  if (view === 'compare_phases') return `of:phases,value:${value ?? ''},by:${rows ?? ''}`;
   if (rows === null || value === null) return `rows:${rows ?? 'steps'}`;
   // Beside the time is its share, which the sentence says.
   const first = value === 'time' ? ['time', 'time_share', 'rate'] : [value];
   return totalsBy(rows, ...first, ...COLUMNS.filter((column) => !first.includes(column)));
 }
 
-const PANELS = { table: 'table', map: 'map', memory_budget: 'budget' } as const;
+const PANELS = {
+  table: 'table',
+  map: 'map',
+  memory_budget: 'budget',
+  compare_phases: 'compare',
+} as const;
 
 // The view of the page that shows the evidence.
 export function answerOf(topic: FindingTopic, evidence: Evidence): Answer {
@@ -50,12 +56,12 @@ const opOf = ({ kind, figures }: Finding): number | undefined => {
 function lineOf(finding: Finding): Line {
   const { topic, text, basis, evidence } = finding;
   const op = opOf(finding);
-  const phase = basis.phase === null ? '' : ` of phase ${basis.phase}`;
+  const phase = basis.phase === null ? '' : `${basis.phase} `;
   const clean = basis.clean_only ? ', without those that the machine disturbed' : '';
   return {
     topic,
     text,
-    hint: `${evidence.rest}: of ${String(basis.steps)} steps${phase}${clean}`,
+    hint: `Of ${String(basis.steps)} ${phase}steps${clean}. Evidence: ${evidence.shows}`,
     evidence: { ...answerOf(topic, evidence), ...(op === undefined ? {} : { op }) },
   };
 }

@@ -218,7 +218,7 @@ export function buffersOf(
   return sections.map((section) => {
     const found = new Set(places.flatMap((one) => (liesIn(one, section) ? [one.source] : [])));
     const source = ['repacked', 'kv', 'compute', 'input'].find((one) => found.has(one));
-    return { ...section, name: source === 'kv' ? 'KV' : (source ?? section.name) };
+    return { ...section, name: source === undefined ? section.name : sourceName(source) };
   });
 }
 

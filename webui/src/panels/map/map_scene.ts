@@ -1,5 +1,6 @@
 // The scene of the map: axes with the names of what they consist of, sources and colours.
 import { computed, effect, type ReadonlySignal } from '@preact/signals';
+import { sourceName } from '../../format';
 import type { Picture } from '../../net/frames';
 import type { StepSummary } from '../../net/types';
 import { sectionAt, type Axis } from '../../plane/axis';
@@ -198,7 +199,7 @@ export class MapScene {
 }
 
 const titleOf = (name: string): string =>
-  name === 'file' ? 'file (mapped)' : name === 'buffer' ? 'buffers' : axisName(name);
+  name === 'file' ? sourceName('disk') : name === 'buffer' ? 'buffers' : axisName(name);
 
 // As the server chooses the steps of its medians (docs/heat.md), by its verdict of each step.
 function worthOf(step: StepSummary | undefined): 0 | 1 | 2 {

@@ -39,7 +39,9 @@ export function SessionRow(props: {
           class="session-open"
           tabIndex={props.isStop ? 0 : -1}
           aria-current={current ? 'true' : undefined}
-          title={session.error ?? [title, apartText].filter(Boolean).join('\n')}
+          title={
+            session.error ?? [title, apartText, countsText(session)].filter(Boolean).join('\n')
+          }
           onClick={() => {
             store.navigation.toSession(session.id);
           }}
@@ -47,6 +49,11 @@ export function SessionRow(props: {
           <span class="session-title">{title}</span>
           <span class="session-facts">
             <State session={session} open={current} />
+            {changes.length > 0 && (
+              <span class="warn" title={changes.join('\n')}>
+                altered
+              </span>
+            )}
             {apartText !== '' && <span class="session-apart">{apartText}</span>}
             {current ? <LiveCounts session={session} open={current} /> : <Counts {...session} />}
             {session.program && (
@@ -55,11 +62,6 @@ export function SessionRow(props: {
               </span>
             )}
             {session.exact_timing === true && <span>exact</span>}
-            {changes.length > 0 && (
-              <span class="warn" title={changes.join('\n')}>
-                altered
-              </span>
-            )}
           </span>
         </button>
       )}
@@ -127,11 +129,13 @@ function State({ session, open }: { session: ListedSession; open: OpenSession | 
   return <span class="session-state">{state}</span>;
 }
 
-function Counts({ tokens = 0, steps = 0, reused_tokens = 0 }: Partial<ListedSession>) {
+const countsText = ({ tokens = 0, steps = 0, reused_tokens: reused = 0 }: Partial<ListedSession>) =>
+  `${plural(tokens, 'token')}, ${plural(steps, 'step')}${reused > 0 ? `, ${reused} reused` : ''}`;
+
+function Counts(counts: Partial<ListedSession>) {
   return (
     <span title="Tokens of the prompt and generated ones; steps: one for each generated token after the first, and for each part of the prompt">
-      {plural(tokens, 'token')}, {plural(steps, 'step')}
-      {reused_tokens > 0 ? `, ${reused_tokens} reused` : ''}
+      {countsText(counts)}
     </span>
   );
 }

@@ -120,7 +120,9 @@ function Shown(
   return (
     <>
       <Note>
-        <b>{options.all ? 'session' : `step ${step}`}</b>
+        <b>
+          {options.all ? (session.active.value ? 'session so far' : 'session') : `step ${step}`}
+        </b>
         <span>{plural(paged.count, GROUP_NAMES[by])}</span>
         <span>{formatNs(all.time_ns)}</span>
         <span>{formatBytes(all.bytes_read)} read</span>
@@ -132,6 +134,9 @@ function Shown(
           <span>
             {sourceName('disk')}: {sourceText('disk')}; everything else is in RAM.
           </span>
+        )}
+        {sort?.key === 'faults' && all.faults === 0 && (
+          <span>Nothing waited for the disk: no row has a disk wait.</span>
         )}
         {hasSteps && <StepsOf times={value.head.times} />}
         <Unused words={value.missing} />
@@ -191,12 +196,13 @@ function StepsOf({ times }: { times: Breakdown['times'] }) {
 
 type Sums = BreakdownRow['all'];
 
-const sumOf = (rows: readonly BreakdownRow[]): Pick<Sums, 'time_ns' | 'bytes_read' | 'bytes_written'> => {
+const sumOf = (rows: readonly BreakdownRow[]): Pick<Sums, 'time_ns' | 'bytes_read' | 'bytes_written' | 'faults'> => {
   const sum = (of: (all: Sums) => number): number => rows.reduce((whole, { all }) => whole + of(all), 0);
   return {
     time_ns: sum(({ time_ns }) => time_ns),
     bytes_read: sum(({ bytes_read }) => bytes_read),
     bytes_written: sum(({ bytes_written }) => bytes_written),
+    faults: sum(({ faults }) => faults),
   };
 }; // prettier-ignore
 

@@ -188,13 +188,13 @@ export class OpenSession {
     this.readAnswerText();
   }
 
-  // Only a session that is running, that this page started, or that left no file has a run that is
-  // worth reading.
+  // Only a session that runs or left no file has a run that is worth reading: after a restart the server
+  // does not know the runs before.
   private async refreshInfoAndRun(): Promise<void> {
     await this.refreshInfo();
     const info = this.latestInfo.peek();
     const isOver = info.is === 'ready' && info.value.state !== 'running';
-    if (!isOver || this.latestRun.peek() !== null) await this.readRun();
+    if (!isOver || isActive(this.latestRun.peek()?.state)) await this.readRun();
   }
 
   // Another page may have deleted the session.

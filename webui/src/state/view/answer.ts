@@ -23,13 +23,23 @@ export interface Answer {
   readonly edits?: FilterKey; // the word of the filter that the visitor replaces
   readonly step?: number; // that is shown; absent: the one shown before
   readonly op?: number; // of the step, that is selected
+  readonly withOther?: true; // with the other session, if there is only one
   readonly generated?: true; // of the generated tokens, if there are some
   readonly times?: true; // of the clean steps, if the machine disturbed the session
 }
 
 // What a sentence of the summary is about.
 export type Topic =
-  'machine' | 'bytes' | 'speed' | 'order' | 'repeat' | 'waits' | 'memory' | 'values' | 'drafts';
+  | 'machine'
+  | 'bytes'
+  | 'speed'
+  | 'order'
+  | 'repeat'
+  | 'waits'
+  | 'memory'
+  | 'values'
+  | 'drafts'
+  | 'phases';
 
 // The totals of the session, with the columns that answer at the left end.
 export const totalsBy = (by: string, ...columns: readonly string[]): string =>
@@ -220,9 +230,18 @@ async function showView(store: Store, session: OpenSession, answer: Answer): Pro
     filters: sql === undefined ? view.filters : withKey(view.filters, panel, sql),
     filter: [filter, onlyClean ? CLEAN_STEPS : ''].filter(Boolean).join(' '),
     range: null,
+    ...(answer.withOther && view.other === null ? { other: onlyOther(store, session.id) } : {}),
     ...(answer.op === undefined ? {} : { selection: { kind: 'op' as const, op: answer.op } }),
   });
   return true;
+}
+
+// The only readable session beside the open one; null: there is none, or a choice.
+function onlyOther(store: Store, id: string): string | null {
+  const page = store.sessions.page.peek();
+  if (page.is !== 'ready' || page.value.sessions.length < page.value.total) return null;
+  const others = page.value.sessions.filter((one) => one.id !== id && one.state !== 'unreadable');
+  return others.length === 1 ? (others[0]?.id ?? null) : null;
 }
 
 async function needsClean(session: OpenSession): Promise<boolean> {

@@ -46,8 +46,9 @@ async function expectComparison(other: string): Promise<void> {
   const shownNs = (side: { readonly median: number } | null | undefined) => side ? formatNs(side.median) : 'not measured'; // prettier-ignore
   const cells = await median.locator('td').allInnerTexts();
   expect(cells.slice(0, 2)).toEqual([shownNs(times?.left), shownNs(times?.right)]);
-  // No difference of what cannot be compared; and how many steps each time is of.
-  if (rest.change.token?.phase === 'generate' && rest.change.token.low === null) expect(cells[2]).toBe('not measured'); // prettier-ignore
+  // The difference of what is not comparable is marked; and how many steps each time is of.
+  if (times?.left && times.right) expect(cells[2]?.endsWith(' *')).toBe(!times.comparable);
+  else expect(cells[2]).toBe('not measured');
   for (const text of [times?.left_text, times?.right_text])
     if (text) await comparison().getByText(text).first().waitFor();
   // The prompt is one step: it has no quantiles.

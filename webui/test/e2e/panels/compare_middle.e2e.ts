@@ -101,20 +101,16 @@ describe('the middle', () => {
     const right = await sideOf(first, query, 1, median);
     await fixture.show(second, `with=${first}`, 'full=compare');
     await expectRows(left, right, formatNs);
-    // The charts are drawn, and have the values as a table: no differences of times if the first
-    // sentence says that they cannot be compared, as on a busy machine.
-    const { low } = (await fixture.get<SessionComparison>(`comparison/${first}?limit=0`)).change.token ?? {}; // prettier-ignore
-    for (const id of [
-      'sides',
-      'map_left',
-      'map_right',
-      ...(low === null ? [] : ['difference', 'map_difference']),
-    ])
+    // The charts are drawn, and have the values as a table. Differences of times that are not
+    // comparable, as on a busy machine, are marked.
+    const { comparable } = (await fixture.get<SessionComparison>(`comparison/${first}?limit=0`)).step_ns.generate ?? {}; // prettier-ignore
+    for (const id of ['sides', 'map_left', 'map_right', 'difference', 'map_difference'])
       // prettier-ignore
       await panel().locator(`[data-chart=compare_${id}] canvas`).waitFor();
     const few = panel().getByText('Too few undisturbed steps to compare times');
-    expect((await few.count()) > 0).toBe(low === null);
-    if (low === null) expect(await panel().locator('[data-chart$=difference] canvas').count()).toBe(0); // prettier-ignore
+    expect((await few.count()) > 0).toBe(comparable === false);
+    const marked = (await rows()).filter((cells) => cells[3]?.endsWith(' *')).length;
+    expect(marked > 0).toBe(comparable === false);
     // A map has what REST has of the first token, and the shorter side has no further ones.
     const map = (side: string) => panel().locator(`[data-chart=compare_map_${side}]`);
     const numbers = async (side: string): Promise<readonly (readonly string[])[]> => {
@@ -198,9 +194,13 @@ describe('the middle', () => {
     const total = (await rows())[0] ?? [];
     if (times?.steps === 0) {
       expect([total[1], total[3]]).toEqual(['not measured', 'not measured']);
+      // The sentence has the bytes of both, and a click shows them.
+      await panel().getByText(/^A token of the prompt reads .* Time per token: not measured/).waitFor(); // prettier-ignore
       // The reason and what to do, in the words of the server.
       expect(times.text).toMatch(/left out: 1 learned\. .* run another prompt while the model stays loaded\.$/); // prettier-ignore
       await panel().getByText(`prompt: ${times.text.replace('Times: ', '').slice(0, -1)}`).first().waitFor(); // prettier-ignore
+      await panel().getByRole('button', { name: 'Compare the bytes' }).click();
+      await expect.poll(async () => (await rows())[0]?.[1]).toMatch(/ [KM]iB$/);
     } else expect(total[1]).not.toBe('0 ns');
   });
 

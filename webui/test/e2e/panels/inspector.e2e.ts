@@ -96,7 +96,7 @@ describe('the summary', () => {
     await ops.waitFor();
     // The table that the sentence leads to has its figure, and the message names its order.
     await fixture.toasts.getByText('totals by op type, sorted by “step: median”').waitFor();
-    const said = / (\S+) takes ([\d.]+ %) of the time of a step/.exec(
+    const said = / (\S+) takes ([\d.]+ %) of the op time of a step/.exec(
       await line('speed').innerText(),
     );
     if (said) {

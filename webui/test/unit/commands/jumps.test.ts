@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findJumps } from '../../../src/commands/jumps';
+import { findJumps, missingText } from '../../../src/commands/jumps';
 
 const COUNTS = { step: 20, token: 30, layer: 4, expert: 8, head: 6 };
 const found = (query: string) => findJumps(query, COUNTS, 3);
@@ -44,4 +44,10 @@ describe('the search by number', () => {
   ])('finds nothing for %j', (query) => {
     expect(found(query)).toEqual([]);
   }); // prettier-ignore
+  it('says why the session has no such part', () => {
+    expect(missingText('expert 3 layer 2', { ...COUNTS, expert: 0 })).toBe('The session has no experts.'); // prettier-ignore
+    expect(missingText('layer 4', COUNTS)).toBe('The session has no layer 4: they are 0–3.');
+    expect(missingText('expert 3 layer 2', COUNTS)).toBeNull();
+    expect(missingText('ffn 3', COUNTS)).toBeNull();
+  });
 });

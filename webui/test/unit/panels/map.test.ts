@@ -350,7 +350,7 @@ describe('the names of rows', () => {
 
   it('of memory sources are those of the page', () => {
     const axis = axisFrom({ ...picture, rows: ['disk', 'kv'] } as unknown as PictureAxis);
-    expect(axis.names).toEqual(['file (mapped)', 'KV cache or state memory']);
+    expect(axis.names).toEqual(['mapped file', 'KV cache or state']);
   });
 
   it('of unnamed outputs have the type of their op', () => {
@@ -378,8 +378,8 @@ describe('the names of rows', () => {
     ];
     expect(buffersOf(sections, places).map(({ name }) => name)).toEqual([
       'repacked',
-      'KV',
-      'compute',
+      'KV cache or state',
+      'intermediate results',
     ]);
     expect(layersInBuffers(sections, places)).toEqual([
       { name: 'layer 0', from: 0, to: 50 },

@@ -23,7 +23,7 @@ const SUMS = 'Bytes: added up over the selected steps.';
 
 // The server's words for what the machine did to a step (docs/conditions.md), as causes.
 const CAUSE = `CASE WHEN timing = 'learned' THEN 'new graph: measured while it was learned'
- WHEN verdict = 'contended' THEN 'other programs: waited ' || CASE WHEN cpu_wait_ns < 1e9 THEN round(cpu_wait_ns / 1e6, 1) || ' ms' ELSE round(cpu_wait_ns / 1e9, 1) || ' s' END || ' for a processor'
+ WHEN verdict = 'contended' THEN 'other programs: waited ' || CASE WHEN cpu_wait_ns < 1e9 THEN CAST(round(cpu_wait_ns / 1e6) AS INTEGER) || ' ms' ELSE round(cpu_wait_ns / 1e9, 1) || ' s' END || ' for a processor'
  WHEN verdict = 'throttled' THEN 'a CPU limit, or slowed processors'
  WHEN verdict = 'disk' THEN 'waited for the disk: ' || major_faults || ' times'
  WHEN token_count > 1 THEN token_count || ' tokens at once'
@@ -170,7 +170,7 @@ const opTimes = (scope: Scope) =>
         return bins.map((bin) => values[known.indexOf(bin)] ?? 0);
       };
       return {
-        key: { name: 'at least ns', of: 'number' },
+        key: { name: 'duration (ns)', of: 'number' },
         keys: bins.map((bin) => 2 ** bin),
         labels: bins.map((bin) => formatNs(2 ** bin)),
         series: [{ name: 'ops', unit: 'count', values: of('ops') }],
@@ -209,7 +209,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
   {
     id: 'disk_buffer',
     page: 'overview',
-    title: 'DISK against BUFFER',
+    title: 'Mapped file and other memory',
     counts:
       'Bytes that the ops read and wrote: DISK is the mapped model file, BUFFER is all other memory (repacked weights, KV cache, computation). Parts of the file that are in memory already are not read from the disk again: the summary says what was.',
     kinds: ['bar', 'pie'],

@@ -115,7 +115,7 @@ describe('the facts', () => {
     const { facts } = inspectTensor(cache, templateGraph(1, [], [cache]), new Map(), null);
     expect(valueOf(facts, 'kind')).toBe('KV cache');
     expect(valueOf(facts, 'component')).toBe('KV cache, K');
-    expect(valueOf(facts, 'source')).toBe('KV cache or state memory');
+    expect(valueOf(facts, 'source')).toBe('KV cache or state');
   });
 });
 

@@ -42,7 +42,7 @@ describe('a summary', () => {
       'Contended: stop other programs.',
     ]);
     expect(linesOf({ findings }, 'main')[0]?.hint).toBe(
-      'breakdown?by=op_kind: of 7 steps of phase generate',
+      'Of 7 generate steps. Evidence: totals by op type',
     );
   });
 
@@ -81,7 +81,7 @@ describe('a summary', () => {
   // sentence about it on the page would be a second rule.
   it('composes no sentence of its own', () => {
     const folder = join(import.meta.dirname, '../../../../src');
-    const decided = /limits the speed|memory-bound|read in its order|of RAM are|Ops waited for|read the same weights as/; // prettier-ignore
+    const decided = /limits the speed|memory-bound|read in file order|of RAM are|Ops waited for|read the same weights as/; // prettier-ignore
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
       (name) => /\.tsx?$/.test(name) && !name.endsWith('schema.d.ts'),
     );
