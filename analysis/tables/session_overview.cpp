@@ -4,7 +4,8 @@
 
 namespace tt {
 
-std::expected<SessionOverview, TraceError> session_overview(const SessionReader& reader) {
+std::expected<SessionOverview, TraceError> session_overview(const SessionReader& reader,
+                                                            RequestsSoFar* so_far) {
   auto info = reader.info();
   if (!info) return std::unexpected(info.error());
   const auto losses = reader.losses();
@@ -13,7 +14,7 @@ std::expected<SessionOverview, TraceError> session_overview(const SessionReader&
   if (!steps) return std::unexpected(steps.error());
   const auto tokens = reader.token_count();
   if (!tokens) return std::unexpected(tokens.error());
-  const auto speed = token_speed(reader);
+  const auto speed = token_speed(reader, so_far);
   if (!speed) return std::unexpected(speed.error());
   return SessionOverview{.info = *std::move(info),
                          .losses = *losses,

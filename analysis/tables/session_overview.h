@@ -19,7 +19,9 @@ struct SessionOverview {
   friend bool operator==(const SessionOverview&, const SessionOverview&) = default;
 };
 
-std::expected<SessionOverview, TraceError> session_overview(const SessionReader& reader);
+// `so_far`: of token_speed().
+std::expected<SessionOverview, TraceError> session_overview(const SessionReader& reader,
+                                                            RequestsSoFar* so_far = nullptr);
 
 // The program that `tt attach` recorded.
 struct AttachedProgram {

@@ -71,12 +71,6 @@ std::expected<std::optional<Step>, TraceError> last_generate(const SessionReader
 
 // ---- Requests of a program that was attached to ----
 
-struct RequestTimes {
-  std::optional<Ns> begin, first;  // of its first step, and of the first with a generated token
-  Ns prompt_end{}, last{};         // the last one with a generated token begins
-  std::uint64_t prompt = 0, generated = 0;  // tokens
-};
-
 using Times = std::vector<std::pair<Ns, Ns>>;
 
 // Together: requests may be evaluated at the same time.
@@ -97,13 +91,13 @@ struct StepTokens {
   Ns begin{}, finished{};
 };
 
-// By request; empty: its tokens do not say which one they belong to.
-std::expected<std::map<std::uint32_t, RequestTimes>, TraceError> read_requests(
-    const SessionReader& reader, std::uint32_t steps) {
+// Adds the steps up to `end`. A token that does not say which request it belongs to is of none.
+std::expected<void, TraceError> add_requests(const SessionReader& reader, std::uint32_t end,
+                                             RequestsSoFar& so_far) {
   constexpr std::uint32_t kAtOnce = 4096;
   std::vector<StepTokens> evaluated;
-  const auto read =
-      reader.for_each_step_row(StepId{0}, steps, [&](const SessionReader::StepRow& row) {
+  const auto read = reader.for_each_step_row(
+      StepId{so_far.steps}, end - so_far.steps, [&](const SessionReader::StepRow& row) {
         const Step& step = row.head;
         if (!step.aborted && step.n_tokens > 0)
           evaluated.push_back({.first = step.first_token,
@@ -113,16 +107,21 @@ std::expected<std::map<std::uint32_t, RequestTimes>, TraceError> read_requests(
         return true;
       });
   if (!read) return std::unexpected(read.error());
-  std::map<std::uint32_t, RequestTimes> requests;
+  so_far.steps = end;
   auto step = evaluated.begin();
-  for (std::uint32_t at = 0;;) {
-    const auto tokens = reader.tokens(at, kAtOnce);
+  while (step != evaluated.end()) {
+    const std::uint64_t wanted =
+        evaluated.back().end - std::min<std::uint64_t>(so_far.tokens, evaluated.back().end);
+    const auto some = static_cast<std::uint32_t>(std::min<std::uint64_t>(kAtOnce, wanted));
+    const auto tokens = reader.tokens(so_far.tokens, some);
     if (!tokens) return std::unexpected(tokens.error());
+    if (tokens->empty()) break;
+    so_far.tokens = tokens->back().index + 1;
     for (const Token& token : *tokens) {
       while (step != evaluated.end() && step->end <= token.index) ++step;
-      if (step == evaluated.end()) return requests;
+      if (step == evaluated.end()) break;
       if (token.index < step->first || !token.sequence || token.draft == Draft::Rejected) continue;
-      RequestTimes& request = requests[*token.sequence];
+      RequestTimes& request = so_far.requests[*token.sequence];
       if (!request.begin) request.begin = step->begin;
       if (token.generated) {
         if (!request.first) request.first = step->begin;
@@ -133,9 +132,27 @@ std::expected<std::map<std::uint32_t, RequestTimes>, TraceError> read_requests(
         ++request.prompt;
       }
     }
-    if (tokens->size() < kAtOnce) return requests;
-    at = tokens->back().index + 1;
   }
+  return {};
+}
+
+// By request; empty: its tokens do not say which one they belong to.
+std::expected<std::map<std::uint32_t, RequestTimes>, TraceError> read_requests(
+    const SessionReader& reader, const SessionInfo& info, std::uint32_t steps,
+    RequestsSoFar* so_far) {
+  RequestsSoFar all;
+  if (so_far != nullptr) {
+    if (so_far->session != info.id || so_far->steps > steps) *so_far = {};
+    so_far->session = info.id;
+    if (steps > kStepsThatChange && steps - kStepsThatChange > so_far->steps) {
+      if (auto added = add_requests(reader, steps - kStepsThatChange, *so_far); !added) {
+        *so_far = {};
+        return std::unexpected(added.error());
+      }
+    }
+    all = *so_far;
+  }
+  return add_requests(reader, steps, all).transform([&] { return std::move(all.requests); });
 }
 
 // Between requests the program waits for the next one: this is the speed of none.
@@ -167,7 +184,8 @@ std::optional<double> TokenSpeed::sample_share() const {
   return std::clamp(static_cast<double>(*sample_ns) / static_cast<double>(ns), 0.0, 1.0);
 }
 
-std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader) {
+std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader,
+                                                  RequestsSoFar* so_far) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
   // A damaged file keeps its other answers.
@@ -175,7 +193,7 @@ std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader) {
   if (is_damaged(steps)) return TokenSpeed{};
   if (!steps) return std::unexpected(steps.error());
   if (!info->fact("attach.pid").empty()) {
-    const auto requests = read_requests(reader, *steps);
+    const auto requests = read_requests(reader, *info, *steps, so_far);
     if (!requests && !is_damaged(requests)) return std::unexpected(requests.error());
     if (requests && !requests->empty()) return speed_of(*requests);
   }

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "tracer/format/file/session_reader.h"
 
@@ -36,12 +38,30 @@ struct TokenSpeed {
   friend bool operator==(const TokenSpeed&, const TokenSpeed&) = default;
 };
 
+struct RequestTimes {              // of a request of a program that was attached to
+  std::optional<Ns> begin, first;  // of its first step, and of the first with a generated token
+  Ns prompt_end{}, last{};         // the last one with a generated token begins
+  std::uint64_t prompt = 0, generated = 0;  // tokens
+};
+
+// The requests in the first steps of a session. Of one that grows, the next token_speed() continues
+// with it.
+struct RequestsSoFar {
+  std::string session;  // id
+  std::uint32_t steps = 0, tokens = 0;
+  std::map<std::uint32_t, RequestTimes> requests;
+};
+
 // Of a session that runs, was interrupted or was recorded by an older version: up to the last token
 // whose evaluation began. A step begins just after the token that it evaluates was put out.
 // Of a program that was attached to, the times of its requests are added up, without those between
 // them: requests at the same time count once, and the first token is that of the first request.
 // Reads the steps of the prompt, the first generating step and the last steps; of a program that
-// was attached to, all steps and tokens. Of a damaged file the figures can be missing.
-std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader);
+// was attached to, all steps and tokens, or with `so_far` those that it lacks and the last
+// kStepsThatChange: what became of a draft is known some steps later. Of a damaged file the figures
+// can be missing.
+inline constexpr std::uint32_t kStepsThatChange = 256;
+std::expected<TokenSpeed, TraceError> token_speed(const SessionReader& reader,
+                                                  RequestsSoFar* so_far = nullptr);
 
 }  // namespace tt

@@ -22,6 +22,8 @@ TraceError no_such_session(const std::string& id) {
           "Session \"" + id + "\" not found. GET /api/v1/sessions lists the sessions."};
 }
 
+constexpr std::size_t kMaxGrowing = 64;  // sessions
+
 std::int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
 std::size_t memory_bytes(const SessionEntry& entry) {
@@ -91,15 +93,24 @@ SessionEntryPtr SessionStore::entry_of(const SessionFile& file, const Stamp& sta
                      .file_bytes = stamp.bytes + stamp.wal_bytes,
                      .overview = std::nullopt,
                      .error = {}};
+  RequestsSoFar so_far;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (auto known = growing_.extract(path)) so_far = std::move(known.mapped());
+  }
   const Lease held = lease(file);
   const auto reader = SessionReader::open(file.path);
   if (auto overview =
-          reader ? session_overview(*reader)
+          reader ? session_overview(*reader, &so_far)
                  : std::expected<SessionOverview, TraceError>(std::unexpected(reader.error()))) {
     entry.overview = *std::move(overview);
   } else {
     if (overview.error().kind == TraceError::Kind::NotFound) return nullptr;
     entry.error = overview.error().message;
+  }
+  if (entry.overview && entry.overview->info.state == SessionState::Running && so_far.steps > 0) {
+    const std::scoped_lock lock(mutex_);
+    if (growing_.size() < kMaxGrowing) growing_[path] = std::move(so_far);
   }
   auto shared = std::make_shared<const SessionEntry>(std::move(entry));
   keep(path, stamp, shared);

@@ -131,6 +131,8 @@ class SessionStore {
   std::list<KnownEntry> entries_;         // the last used first
   std::map<std::string, std::list<KnownEntry>::iterator> entry_by_path_;
   std::size_t entry_bytes_ = 0;
+  // Of sessions that grow, which a page asks for every 2 s. By path.
+  std::map<std::string, RequestsSoFar> growing_;
 };
 
 }  // namespace tt

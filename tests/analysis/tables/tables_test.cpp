@@ -303,6 +303,62 @@ TEST(TokenSpeed, OfRequestsLeavesOutTheTimeBetweenThem) {
   EXPECT_EQ(speed->prompt_ns, 100 + 100 + 100);
 }
 
+// Two requests, one of which checks drafts, while their session grows: what was read before is not
+// read again, and the result is the same. A draft is known to be rejected three steps later.
+TEST(TokenSpeed, OfAGrowingSessionContinues) {
+  const test::TempFolder folder;
+  const auto path = folder.path() / "growing.ttrace";
+  SessionInfo info = test::SmallSession::small_info();
+  info.state = SessionState::Running;
+  info.facts = {{"attach.pid", "7"}};
+  auto writer = SessionWriter::create(path, info);
+  ASSERT_TRUE(writer.has_value());
+  ASSERT_TRUE((*writer)->add_template(TemplateId{1}, test::small_graph()).has_value());
+  ASSERT_TRUE((*writer)
+                  ->add_allocation({.id = AllocationId{1},
+                                    .graph = TemplateId{1},
+                                    .addresses = std::vector<std::uint64_t>(
+                                        test::small_graph().tensors.size(), 0x1000)})
+                  .has_value());
+  RequestsSoFar so_far;
+  std::vector<Token> drafts;
+  std::uint32_t tokens = 0, generated = 0;
+  for (std::uint32_t i = 0; i < 900; ++i) {
+    Step step = test::small_step(i);
+    step.begin = step.first_op = Ns{1000 * std::int64_t{i}};
+    step.end = Ns{step.begin.v + 900};
+    step.op_ends.clear();
+    step.timing = Timing::None;
+    step.first_token = tokens;
+    const std::uint32_t sequence = i < 450 ? 1 : 2;
+    std::vector<Token> rows(3, Token{.generated = i % 450 > 0, .text = "", .sequence = sequence});
+    if (i % 5 == 4) rows[2].draft = Draft::Unknown;
+    for (Token& token : rows) token.index = tokens++;
+    step.n_tokens = 3;
+    generated += i % 450 > 0 ? 3 : 0;
+    ASSERT_TRUE((*writer)->add_tokens(rows).has_value());
+    ASSERT_TRUE((*writer)->add_step(step).has_value());
+    if (i % 5 == 4) drafts = {rows[2]};
+    if (i % 5 == 2 && !drafts.empty()) {
+      drafts[0].draft = Draft::Rejected;
+      ASSERT_TRUE((*writer)->replace_tokens(drafts).has_value());
+      --generated;
+    }
+    if (i % 90 != 89) continue;
+    ASSERT_TRUE((*writer)->commit().has_value());
+    const SessionReader reader = *SessionReader::open(path);
+    const auto whole = token_speed(reader), continued = token_speed(reader, &so_far);
+    ASSERT_TRUE(whole.has_value() && continued.has_value());
+    EXPECT_EQ(*continued, *whole) << i;
+    EXPECT_EQ(whole->tokens, generated - (i < 450 ? 1 : 2)) << i;
+    EXPECT_EQ(so_far.steps, i < kStepsThatChange ? 0 : i + 1 - kStepsThatChange);
+  }
+  // Another session in its place.
+  so_far.session = "another";
+  const SessionReader reader = *SessionReader::open(path);
+  EXPECT_EQ(*token_speed(reader, &so_far), *token_speed(reader));
+}
+
 TEST(TokenSpeed, IsUnknownWithoutATokenAfterTheFirst) {
   const SmallSession session({small_step(0), small_step(1)});
   const auto speed = token_speed(session.reader());
