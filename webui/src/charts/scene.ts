@@ -402,10 +402,13 @@ const bare = (name: string, width: number, measure: Measure): string =>
   name.length > 1 && name.startsWith('␣') && measure(name) > width ? name.slice(1) : name;
 
 // Both axes of a heat map may have numbers: those of layers and experts at the left say what they are.
-const rowName = (table: ChartTable, row: number): string =>
-  (table.key.of === 'layer' || table.key.of === 'expert') && !table.labels
-    ? `${table.key.name} ${labelOf(table, row)}`
-    : labelOf(table, row);
+const rowName = (table: ChartTable, row: number): string => {
+  const label = labelOf(table, row);
+  const isNumber = /^\d+$/.test(label);
+  return isNumber && (table.key.of === 'layer' || table.key.of === 'expert')
+    ? `${table.key.name} ${label}`
+    : label;
+};
 
 function heat(table: ChartTable, size: Size, measure: Measure): Scene {
   const { keys, series: all } = table;

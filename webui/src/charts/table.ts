@@ -59,6 +59,7 @@ export interface Words {
 export interface ChartTable {
   readonly missing?: string; // why the question does not apply to the session, as the server says
   readonly key: { readonly name: string; readonly of: KeyOf };
+  readonly answer?: { readonly text: string; readonly pick: Pick }; // in words, with what it is about
   readonly named?: string; // what the names of the cells are, such as "most likely"
   readonly across?: string; // of a heat map: what its columns are, such as "expert"
   readonly part?: string; // what it is of, if the title does not say it: "layer 2"

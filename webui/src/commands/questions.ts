@@ -12,6 +12,7 @@ import type { OpenSession } from '../state/session/open_session';
 import type { FilterKey } from '../state/view/filter';
 import type { View } from '../state/view/view';
 import type { Store } from '../state/store';
+import { holdInView } from '../ui/hold_in_view';
 import type { Command } from './command';
 
 const question = (id: string, title: string, words: string, answer: Answer) => ({
@@ -44,6 +45,7 @@ const OF_VALUES = [
       topic: null,
       shows: 'the most likely token after each layer',
       options: 'page:lens',
+      chart: 'lens_likely',
     },
   ),
   question(
@@ -234,6 +236,13 @@ export function firstSnapshot(session: OpenSession | null): number | null {
   return of?.step ?? null;
 }
 
+const OF_MODELS: readonly Answer['panel'][] = ['budget', 'weights'];
+export const NEEDS_SESSION = 'Needs a session: run a prompt, or open one';
+
+// Without a session, its panel says how to get one.
+export const needsSession = (store: Store, { panel }: Answer): boolean =>
+  store.open.peek() === null && !OF_MODELS.includes(panel);
+
 export function questionCommands(store: Store): readonly Command[] {
   const session = store.open.peek();
   return questionsOf(store, session, firstSnapshot(session)).map(
@@ -242,8 +251,7 @@ export function questionCommands(store: Store): readonly Command[] {
       title,
       words,
       group: 'Questions',
-      enabled: () =>
-        answer.panel === 'budget' || answer.panel === 'weights' || store.open.peek() !== null,
+      ...(needsSession(store, answer) ? { text: NEEDS_SESSION } : {}),
       run: () => {
         ask(store, answer);
       },
@@ -257,7 +265,7 @@ export function ask(store: Store, answer: Answer): void {
     .then((one) => showAnswer(store, one))
     .then(() => {
       if (answer.edits) selectFilter(answer.edits);
-      if (answer.chart) scrollToChart(answer.chart);
+      if (answer.panel === 'analytics') showChart(answer.chart);
     });
 }
 
@@ -278,17 +286,13 @@ async function ofBusiest(store: Store, answer: Answer): Promise<Answer> {
   };
 }
 
-const MAX_FRAMES = 600; // until the chart is drawn
-
-// The panel may be loaded first.
-function scrollToChart(id: string, frames = 0): void {
-  const card = document.querySelector<HTMLElement>(`[data-chart="${id}"]`);
-  if (card?.dataset.loading === 'false') card.scrollIntoView();
-  else if (frames < MAX_FRAMES)
-    requestAnimationFrame(() => {
-      scrollToChart(id, frames + 1);
-    });
-}
+// The chart, or the begin of the page; both stay there while the charts above are drawn.
+const showChart = (id: string | undefined): void => {
+  holdInView(
+    () => document.querySelector('#panel-analytics .analytics'),
+    (box) => box.querySelector(id === undefined ? '.analytics-grid' : `[data-chart="${id}"]`),
+  );
+};
 
 // Selects the value of a key of the filter, which the visitor replaces.
 function selectFilter(key: FilterKey): void {

@@ -159,9 +159,10 @@ function backCommand({ navigation }: Store): Command {
 }
 
 function panelCommands(store: Store, panels: readonly Panel[]): readonly Command[] {
-  return panels.map(({ id, title }, i) => ({
+  return panels.map(({ id, title, words }, i) => ({
     id: `show-${id}`,
     title: `Show ${title}`,
+    ...(words === undefined ? {} : { words }),
     group: 'Panels',
     ...(i < 9 ? { keys: [String(i + 1)] } : {}),
     run: () => {

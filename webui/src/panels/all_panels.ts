@@ -115,6 +115,7 @@ export const PANELS: readonly Panel[] = [
     server: true,
     acts: true,
     title: 'Debugger',
+    words: 'breakpoint breakpoints break stop step what if values nan',
     needs: 'nothing',
     about:
       'Stops a run at ops, as a debugger stops a program: the values of the op where it is stopped, and what if they were others.',

@@ -18,6 +18,7 @@ interface Common {
   readonly title: string;
   // What it shows and how to read it, in one sentence.
   readonly about: string;
+  readonly words?: string; // other words for it, which the search finds too
   readonly server?: true; // asks for what no file holds: other sessions, models, any statement
   readonly acts?: true; // runs, changes or deletes something: not shown in the frame of another page
   readonly live?: true; // shows the step in flight, also before any step has ended

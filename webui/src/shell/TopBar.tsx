@@ -1,7 +1,7 @@
 // The top bar: the model of the next run, phase, step and filter of the session, and the state of
 // the connection.
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { ask, firstSnapshot, questionsOf } from '../commands/questions';
+import { ask, firstSnapshot, needsSession, questionsOf } from '../commands/questions';
 import { positionOf } from '../format';
 import type { Phase } from '../net/types';
 import type { OpenSession } from '../state/session/open_session';
@@ -42,7 +42,7 @@ export function TopBar({ store }: { store: Store }) {
         <span>Search</span>
         <kbd>Ctrl K</kbd>
       </button>
-      {session && <QuestionMenu key={session.id} store={store} session={session} />}
+      <QuestionMenu key={session?.id ?? ''} store={store} session={session} />
       <LayoutMenu store={store} />
       {store.hasServer ? <ConnectionBadge store={store} /> : <FileBadge />}
       <ThemeButton store={store} />
@@ -122,10 +122,10 @@ function ViewNavigation({ store, session }: { store: Store; session: OpenSession
 }
 
 // What visitors ask about a session, each with the view that answers it.
-function QuestionMenu({ store, session }: { store: Store; session: OpenSession }) {
-  void session.info.value;
+function QuestionMenu({ store, session }: { store: Store; session: OpenSession | null }) {
+  void session?.info.value;
   const snapshot = usePart(() => {
-    void session.feed.version.value;
+    void session?.feed.version.value;
     return firstSnapshot(session);
   });
   return (
@@ -138,6 +138,7 @@ function QuestionMenu({ store, session }: { store: Store; session: OpenSession }
           }}
         >
           {title}
+          {needsSession(store, answer) && <span class="dim"> needs a session</span>}
         </MenuItem>
       ))}
     </Menu>

@@ -1,6 +1,7 @@
 // The session in charts, by page.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import '../../charts/charts.css';
 import './analytics.css';
 import { plural } from '../../format';
@@ -9,6 +10,8 @@ import { Segmented } from '../../ui/Segmented';
 import { Empty, Loading } from '../../ui/States';
 import type { OpenSession } from '../../state/session/open_session';
 import { CAPTURES, type Capture } from '../../state/request/request';
+import type { Store } from '../../state/store';
+import { holdInView, isHolding } from '../../ui/hold_in_view';
 import type { SessionProps } from '../panel';
 import { CHARTS } from './all_charts';
 import { ChartCard } from './ChartCard';
@@ -85,6 +88,23 @@ function Filter({ store }: { store: SessionProps['store'] }) {
   );
 }
 
+// The chart at the top of the panel, and how far below the top it begins: the next session begins there.
+interface Seen {
+  readonly page: PageId;
+  readonly chart: string;
+  readonly offset: number;
+}
+const seenOf = new WeakMap<Store, Seen>();
+
+function topChart(box: Element, page: PageId): Seen | null {
+  const { top } = box.getBoundingClientRect();
+  for (const card of box.querySelectorAll<HTMLElement>('[data-chart]')) {
+    const rect = card.getBoundingClientRect();
+    if (rect.bottom > top) return { page, chart: card.dataset.chart ?? '', offset: rect.top - top };
+  }
+  return null;
+}
+
 export function AnalyticsPanel({ store, session, panel }: SessionProps) {
   const options = decodeAnalytics(usePart(() => store.navigation.view.value.options[panel] ?? ''));
   const arrived = usePart(() => {
@@ -104,6 +124,13 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
     return info.is === 'ready' && (info.value.n_experts ?? 0) > 0;
   });
   const { page } = options;
+  const scroller = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const seen = seenOf.get(store);
+    // A question shows its chart.
+    if (seen?.page !== page || isHolding()) return;
+    holdInView(() => scroller.current, (box) => box.querySelector(`[data-chart="${seen.chart}"]`), seen.offset); // prettier-ignore
+  }, [store, session]);
   const isEmptyPage = page === 'experts' && !hasExperts;
   const cards = (only: ChartSpec['only']) =>
     CHARTS.filter((spec) => spec.page === page && spec.only === only).map((spec) => (
@@ -147,7 +174,16 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
           </span>
         )}
       </div>
-      <div class="analytics" key={page}>
+      <div
+        ref={scroller}
+        class="analytics"
+        key={page}
+        onScroll={({ currentTarget }) => {
+          const seen = currentTarget.scrollTop > 0 ? topChart(currentTarget, page) : null;
+          if (seen) seenOf.set(store, seen);
+          else seenOf.delete(store);
+        }}
+      >
         <div class="analytics-grid">
           {page === 'overview' && <Tiles session={session} />}
           {!isRunning && <PageFindings store={store} session={session} page={page} />}

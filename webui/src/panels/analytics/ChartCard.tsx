@@ -1,6 +1,7 @@
 // A chart with its title, what it counts, its kinds and its table, and its files.
-import { computed, type Signal } from '@preact/signals';
-import { useMemo, useRef } from 'preact/hooks';
+import { computed, signal, useSignal, type Signal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { ChartView, measureText, type Pointed } from '../../charts/ChartView';
 import { gradientOf } from '../../plane/colours';
 import { paintScene, svgOf, themeOf, withHeading } from '../../charts/paint';
@@ -36,8 +37,15 @@ import { usePart, useResource } from '../../ui/hooks';
 import { Menu, MenuItem } from '../../ui/Menu';
 import { Segmented } from '../../ui/Segmented';
 import { Empty, FailedLoad, Loading } from '../../ui/States';
+import { TurnOn } from '../../ui/TurnOn';
 import { Unused } from '../../ui/Unused';
-import { CAPTURE_TITLES, capturesOf, withCapture, type Capture } from '../../state/request/request';
+import {
+  CAPTURE_TITLES,
+  capturesOf,
+  isCaptured,
+  withCapture,
+  type Capture,
+} from '../../state/request/request';
 import { choose, pathOf, selectionOf } from './choose';
 import { shownOf, type Shown } from './options';
 import { applied, scopeOf, unused, type ChartSpec, type Scope } from './spec';
@@ -74,14 +82,20 @@ export function ChartCard(props: Props) {
     () => computed(() => spec.request(scopeNow(store, session))),
     [store, session, spec],
   );
+  // The picture of fewer steps stays until that of more is there.
+  const known = useMemo(() => signal(steps), []);
+  useEffect(() => {
+    known.value = steps;
+  }, [steps]);
   const resource = useMemo(
     () =>
       new Resource<ChartTable>({
-        key: () => `${steps} ${asked.value.text}`,
+        // The server may have more of the same steps when the run has ended.
+        key: () => `${known.value} ${session.active.value} ${asked.value.text}`,
         load: () => asked.peek().load(session),
         reconnects: session.context.reconnects,
       }),
-    [session, asked, steps],
+    [session, asked],
   );
   const { value, error, loading } = useResource(resource);
   const missing = usePart(() => unused(spec.honours, scopeNow(store, session)).join('\n'));
@@ -95,7 +109,7 @@ export function ChartCard(props: Props) {
       class="chart-card"
       data-chart={spec.id}
       data-size={spec.wide ? 'wide' : spec.half ? 'half' : undefined}
-      data-loading={loading}
+      data-loading={loading || (!value && !error)}
       aria-label={spec.title}
     >
       <header>
@@ -136,16 +150,30 @@ export function ChartCard(props: Props) {
         {table?.basis !== undefined && <span class="chart-basis"> {table.basis}</span>}
       </p>
       {spec.drill && <Path store={store} />}
+      {!error && table?.answer && (
+        <p class="chart-answer">
+          <button
+            type="button"
+            class="link"
+            onClick={() => {
+              if (table.answer) choose(store, session, table.answer.pick);
+            }}
+          >
+            {table.answer.text}
+          </button>
+        </p>
+      )}
       {error ? (
         <FailedLoad what="This cannot be read." resource={resource} />
       ) : !value || !table ? (
         <Loading />
       ) : isEmpty(value) ? (
         <Empty>
-          {value.missing !== undefined && spec.captures && store.hasServer && (
-            <TurnOn store={store} what={spec.captures} />
+          {value.missing !== undefined && spec.captures && store.hasServer ? (
+            <Captured {...{ store, session }} what={spec.captures} missing={value.missing} />
+          ) : (
+            <span>{value.missing ?? spec.empty}</span>
           )}
-          <span>{value.missing ?? spec.empty}</span>
         </Empty>
       ) : kind === 'table' ? (
         <Rows store={store} session={session} label={spec.title} table={value} />
@@ -156,34 +184,66 @@ export function ChartCard(props: Props) {
           ) : (
             <Legend {...{ store, session }} table={table} kind={kind} />
           )}
-          <div class={kind === 'heat' ? 'chart-scroll' : undefined}>
+          {kind === 'heat' ? (
+            <Sideways>
+              <Picture {...props} table={table} kind={kind} scene={scene} />
+            </Sideways>
+          ) : (
             <Picture {...props} table={table} kind={kind} scene={scene} />
-          </div>
+          )}
         </>
       )}
     </section>
   );
 }
 
-// The setting with which the next run captures what a chart is of.
-function TurnOn({ store, what }: { store: Store; what: Capture }) {
+// A picture that may be wider than its card. Its right edge fades while there is more.
+function Sideways({ children }: { children: ComponentChildren }) {
+  const box = useRef<HTMLDivElement>(null);
+  const hasMore = useSignal(false);
+  const look = (): void => {
+    const { scrollLeft = 0, scrollWidth = 0, clientWidth = 0 } = box.current ?? {};
+    hasMore.value = scrollLeft + clientWidth + 1 < scrollWidth;
+  };
+  useLayoutEffect(() => {
+    if (!box.current) return;
+    const observer = new ResizeObserver(look);
+    observer.observe(box.current);
+    for (const child of box.current.children) observer.observe(child);
+    return () => {
+      observer.disconnect();
+    };
+  }, []);
+  return (
+    <>
+      <div ref={box} class="chart-scroll" data-more={hasMore.value} onScroll={look}>
+        {children}
+      </div>
+      {hasMore.value && <p class="chart-more dim">More columns at the right: scroll sideways.</p>}
+    </>
+  );
+}
+
+// A run that captures it has it when it ends; else the setting with which the next run captures it.
+function Captured(props: { store: Store; session: OpenSession; what: Capture; missing: string }) {
+  const { store, session, what, missing } = props;
   const { settings } = store;
   const isOn = usePart(() => capturesOf(settings.current.value).includes(what));
   const title = CAPTURE_TITLES[what];
-  if (isOn) return <span>The next run captures it: the setting {title} is on.</span>;
+  const info = session.info.value;
+  if (session.active.value && isCaptured(info.is === 'ready' ? info.value.facts : {}, what))
+    return <span>This run records it: it is shown here when the run ends.</span>;
   return (
-    <span>
-      <button
-        type="button"
-        class="small"
-        onClick={() => {
+    <>
+      <TurnOn
+        title={title}
+        isOn={isOn}
+        set={() => {
           settings.set(withCapture(settings.current.peek(), what));
         }}
-      >
-        Turn on {title}
-      </button>{' '}
-      for the next run.
-    </span>
+      />
+      <span>{missing}</span>
+    </>
   );
 }
 
@@ -415,7 +475,8 @@ function columnsOf(table: ChartTable): readonly Column<number>[] {
     },
     ...all.map((series, n): Column<number> => ({
       key: `series${n}`,
-      title: series.name,
+      title:
+        n < table.series.length && table.across ? `${table.across} ${series.name}` : series.name,
       width: series.names ? 130 : 92,
       align: 'right',
       unsortable: true,

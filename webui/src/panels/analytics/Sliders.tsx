@@ -1,5 +1,6 @@
 // Sliders over the points of a curve that is loaded once: what one amount of memory would serve.
-import { useMemo } from 'preact/hooks';
+import { signal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
 import { formatBytes, formatCount, plural } from '../../format';
 import { MAX_PAGE_ROWS } from '../../net/api';
 import * as wire from '../../net/types';
@@ -14,14 +15,19 @@ import { pinnedIn, reuseRequest } from './pages/reuse';
 import type { ChartRequest } from './spec';
 
 export function useTable(session: OpenSession, steps: number, key: string, request: ChartRequest) {
+  // What is shown of fewer steps stays until that of more is there.
+  const known = useMemo(() => signal(steps), []);
+  useEffect(() => {
+    known.value = steps;
+  }, [steps]);
   const resource = useMemo(
     () =>
       new Resource<ChartTable>({
-        key: () => key,
+        key: () => `${known.value} ${session.active.value} ${key}`,
         load: () => request.load(session),
         reconnects: session.context.reconnects,
       }),
-    [session, steps, key],
+    [session, key],
   );
   return useResource(resource).value;
 }

@@ -85,6 +85,14 @@ const CAPTURE_RULES: Readonly<Record<Capture, string>> = {
   router: 'router',
 };
 
+// Whether the request of a session captures it, by the facts of the session.
+export const isCaptured = (facts: Readonly<Record<string, string>> | undefined, what: Capture): boolean =>
+  Object.entries(facts ?? {}).some(
+    ([name, rule]) =>
+      name.startsWith('request.capture.') &&
+      (rule === CAPTURE_RULES[what] || rule.startsWith(`${CAPTURE_RULES[what]}@`)),
+  ); // prettier-ignore
+
 // Recordings of the level minimal have no values.
 export const hasValues = ({ level }: Pick<Settings, 'level'>): boolean =>
   level === 'detailed' || level === 'verbose';

@@ -40,6 +40,25 @@ describe('the attention page', () => {
       const shown = rows.flatMap((row) => Object.entries(row).filter(([name]) => name !== 'layer').map(([, value]) => Number(value))); // prettier-ignore
       expect(shown).toEqual(heads.map((one) => one[field]));
     }
+    // The question leads to its chart, which says the answer in words, also when it is asked again.
+    const most = heads.toSorted((a, b) => (b.previous ?? 0) - (a.previous ?? 0))[0];
+    const answer = `Layer ${most?.layer ?? 0} head ${most?.head ?? 0} attends most to the previous token: `;
+    const distance = () =>
+      page.evaluate(() => {
+        const top = (selector: string) => document.querySelector(selector)?.getBoundingClientRect().top ?? NaN;
+        return Math.round(top('[data-chart="look_previous"]') - top('#panel-analytics .analytics'));
+      });
+    await fixture.show(fixture.session ?? '');
+    for (const _ of [1, 2]) {
+      await page.getByRole('button', { name: 'Questions' }).click();
+      await page.getByRole('button', { name: 'Which head looks at the previous token?' }).click();
+      await analytics.card('look_previous').getByText(answer).waitFor();
+      await analytics.card('look_entropy').getByText('spreads its attention most').waitFor();
+      await expect.poll(distance).toBe(0);
+      await page.locator('#panel-analytics .analytics').hover();
+      await page.mouse.wheel(0, -2000);
+      await expect.poll(distance).toBeGreaterThan(0);
+    }
     // A click on a head: the map of tokens is that of the head.
     await fixture.show(fixture.session ?? '', 'full=analytics', 'p.analytics=page:attention', 'l=1', 'sel=h:1.2'); // prettier-ignore
     await expect

@@ -142,6 +142,7 @@ describe('fuzzy', () => {
     ['tensor totals', 'Table: totals by tensor'],
     ['memory', 'Map: Memory'],
     ['slowest layer', 'Which layer is slowest?'],
+    ['breakpoint', 'Show Debugger'],
   ])('“%s” finds “%s” among the first, and no session by its letters', (query, title) => {
     const all = commandsOf(fakeStore({}), TABLE);
     const sessions = ['Describe a fox that has eaten dinners', 'Explain in a few expert words'];

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { rank, topicOf } from '../../../src/commands/fuzzy';
 import { findTerms, parseGlossary } from '../../../src/commands/glossary';
+import { isEnabled } from '../../../src/commands/command';
 import { questionCommands } from '../../../src/commands/questions';
 import { componentName, layerName, sourceName } from '../../../src/format';
 import { GROUP_NAMES } from '../../../src/panels/table/columns';
@@ -95,6 +96,11 @@ describe('the questions', () => {
   ])('are found by “%s”', (query, id) => {
     const [first] = rank(query, commands, ({ title }) => title, ({ words = '' }) => words); // prettier-ignore
     expect(first?.item.id).toBe(id);
+  });
+  it('are there before a session, and say which ones need it', () => {
+    expect(commands.every((one) => isEnabled(one))).toBe(true);
+    const free = commands.filter(({ text }) => text === undefined).map(({ id }) => id);
+    expect(free).toEqual(['ask-memory', 'ask-lost', 'ask-zeros']);
   });
   it('are about some words of a sentence', () => {
     expect(topicOf('Which tokens used expert 3?')).toBe('tokens expert');

@@ -2,7 +2,7 @@
 import * as wire from '../../../net/types';
 import type { HeadAttention, KvStep } from '../../../net/types';
 import { headName } from '../../../state/view/selection';
-import type { Series } from '../../../charts/table';
+import { formatValue, type Series } from '../../../charts/table';
 import { tokenText } from '../../../format';
 import { route, type ChartRequest, type ChartSpec } from '../spec';
 
@@ -35,6 +35,7 @@ const lookOf = (
   title: string,
   counts: string,
   unit: Series['unit'],
+  does: string, // what the head with the largest value does: "attends most to the previous token"
   value: (head: HeadAttention) => number | null,
 ): ChartSpec => ({
   id,
@@ -48,7 +49,17 @@ const lookOf = (
       const layers = [...new Set(heads.map(({ layer }) => layer ?? 0))];
       const found = new Map(heads.map((one) => [headName({ layer: one.layer ?? 0, head: one.head }), one])); // prettier-ignore
       const most = heads.reduce((max, { head }) => Math.max(max, head + 1), 0);
+      const first = heads.toSorted((a, b) => (value(b) ?? -1) - (value(a) ?? -1))[0];
+      const largest = first && value(first);
       return {
+        ...(first && typeof largest === 'number'
+          ? {
+              answer: {
+                text: `Layer ${first.layer ?? 0} head ${first.head} ${does}: ${formatValue(unit, largest)}`,
+                pick: { of: 'head', name: headName({ layer: first.layer ?? 0, head: first.head }) },
+              },
+            }
+          : {}),
         key: { name: 'layer', of: 'layer' },
         keys: layers,
         across: 'head',
@@ -219,6 +230,7 @@ export const ATTENTION: readonly ChartSpec[] = [
       'Heads that look at the previous token',
       'Attention weight of the token before.',
       'share',
+      'attends most to the previous token',
       (head) => head.previous,
     ),
     captures: 'attention',
@@ -229,6 +241,7 @@ export const ATTENTION: readonly ChartSpec[] = [
       'Heads that look at the first token',
       'Attention weight of token 0, at which many heads look that have nothing to look for.',
       'share',
+      'attends most to the first token',
       (head) => head.first,
     ),
   ),
@@ -238,6 +251,7 @@ export const ATTENTION: readonly ChartSpec[] = [
       'Heads that repeat: induction',
       'Attention weight of the tokens that followed the same token before.',
       'share',
+      'attends most to what followed the same token before',
       (head) => head.induction,
     ),
   ),
@@ -246,7 +260,8 @@ export const ATTENTION: readonly ChartSpec[] = [
       'look_entropy',
       'Heads that look at many tokens',
       'Entropy of the attention weights in bits: 0, the head looks at one token.',
-      'number',
+      'bits',
+      'spreads its attention most',
       (head) => head.entropy,
     ),
   ),

@@ -21,6 +21,7 @@ const mapOf = (value: (row: LensRow) => number | null | undefined, name?: (row: 
     return {
       key: { name: 'layer', of: 'layer' },
       keys: layers.map((layer) => layer ?? OUTPUT),
+      labels: layers.map((layer) => (layer === null ? 'model output' : String(layer))),
       series: tokens.flatMap((token): Series[] => {
         const column = layers.map((layer) => cells.get(`${layer ?? OUTPUT} ${token}`));
         const any = column.find((row) => row !== undefined);
@@ -124,7 +125,7 @@ export const LENS: readonly ChartSpec[] = [
     page: 'lens',
     title: 'What the model would have said after each layer',
     counts:
-      'The most likely token after each layer (bottom to top) for each chosen token (left to right), and its probability: the residual stream of the layer through the final norm and the output weight of the model. The first 64 chosen tokens.',
+      'The most likely token after each layer (bottom to top) for each chosen token (left to right), and its probability: the residual stream of the layer through the final norm and the output weight of the model; at the top, what the model said. The first 64 chosen tokens.',
     kinds: ['heat'],
     request: () =>
       mapOf(
