@@ -161,10 +161,12 @@ function Worst(props: PairProps & { tensor: string; show: (at: Place) => void })
       <FailedLoad what="The tensor cannot be compared." resource={resource} />
     );
   if (!value) return <Reading what="Comparing the tensor" resource={resource} />;
-  const place = (at: Place, text: string) => (
+  const place = (at: Place, text: string, label = `Row ${text}`) => (
     <button
       type="button"
       class="link"
+      aria-label={label}
+      title="Show it in the picture"
       onClick={() => {
         show(at);
       }}
@@ -174,19 +176,45 @@ function Worst(props: PairProps & { tensor: string; show: (at: Place) => void })
   );
   return (
     <section class="weights-note" aria-label={`Worst rows and blocks of ${tensor}`}>
-      <b class="mono">{tensor}</b>. Worst rows (relative error):{' '}
-      {value.worst_rows.map(({ row, relative_error }) => (
-        <span key={row}>
-          {place({ row, column: 0 }, String(row))} {percentText(relative_error)}{' '}
-        </span>
-      ))}
-      <br />
-      Worst blocks (RMSE), by row and first column:{' '}
-      {value.worst_blocks.map(({ row, first, rmse }) => (
-        <span key={`${row} ${first}`}>
-          {place({ row, column: first }, `${row}, ${first}`)} {shortText(rmse)}{' '}
-        </span>
-      ))}
+      <b class="mono">{tensor}</b>
+      <div class="weights-worst">
+        <table>
+          <caption>Worst rows</caption>
+          <thead>
+            <tr>
+              <th scope="col">row</th>
+              <th scope="col">relative error</th>
+            </tr>
+          </thead>
+          <tbody>
+            {value.worst_rows.map(({ row, relative_error }) => (
+              <tr key={row}>
+                <td>{place({ row, column: 0 }, String(row))}</td>
+                <td>{percentText(relative_error)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <table>
+          <caption>Worst blocks</caption>
+          <thead>
+            <tr>
+              <th scope="col">row</th>
+              <th scope="col">first column</th>
+              <th scope="col">RMSE</th>
+            </tr>
+          </thead>
+          <tbody>
+            {value.worst_blocks.map(({ row, first, rmse }) => (
+              <tr key={`${row} ${first}`}>
+                <td>{row}</td>
+                <td>{place({ row, column: first }, String(first), `Block of row ${row} from column ${first}`)}</td>
+                <td>{shortText(rmse)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </section>
   );
 } // prettier-ignore

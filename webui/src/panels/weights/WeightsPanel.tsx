@@ -5,7 +5,8 @@ import { useEffect, useMemo } from 'preact/hooks';
 import './weights.css';
 import { formatBytes, formatCount, formatShape, plural } from '../../format';
 import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/column';
-import type { TensorWeights, WeightBins, WeightsOfTensor } from '../../net/types';
+import { errorText } from '../../net/api';
+import type { TensorWeights, WeightBins, WeightsOfTensor, WeightsValue } from '../../net/types';
 import { gradientOf } from '../../plane/colours';
 import { isWholeCamera, wholeCamera } from '../../plane/layout';
 import type { Plane } from '../../plane/plane';
@@ -169,7 +170,8 @@ function ModelChoice(props: {
         {model === null && <option value="">choose…</option>}
         {models.map(({ id, name }) => (
           <option key={id} value={id}>
-            {name === id ? id : `${id} (${name})`}
+            {/* The name of one of several of this name has the id. */}
+            {name.includes(id) ? name : `${id} (${name})`}
           </option>
         ))}
       </select>
@@ -422,6 +424,7 @@ function Picture(props: TensorsProps & { tensor: string }) {
   );
   const error = picture.source.error.value;
   const scene = picture.scene.value;
+  const { reference } = options.value;
   return (
     <>
       <div class="map-body">
@@ -447,6 +450,9 @@ function Picture(props: TensorsProps & { tensor: string }) {
       </div>
       <div class="weights-foot">
         <Readout picture={picture} tensor={tensor} plane={plane} />
+        {reference !== null && reference !== model && (
+          <OfReference key={reference} {...{ store, picture, reference, tensor }} />
+        )}
         <Legend store={store} scale={scale} plane={plane} cells={options.value.cells} />
       </div>
     </>
@@ -466,14 +472,14 @@ function Readout(props: {
   }, [value]);
   if (!value) {
     return (
-      <p role="status">
+      <p role="status" class="weights-readout" tabIndex={0}>
         <b class="mono">{tensor}</b> Zoom in and point at a value, or select one.
       </p>
     );
   }
   const formula = formulaText(value);
   return (
-    <p role="status">
+    <p role="status" class="weights-readout" tabIndex={0}>
       <b class="mono">
         {value.tensor}[{value.row}, {value.column}]
       </b>{' '}
@@ -482,6 +488,44 @@ function Readout(props: {
     </p>
   );
 }
+
+// The same value in the model that errors are against.
+function OfReference(props: { store: Store; picture: TensorPicture; reference: string; tensor: string }) {
+  const { store, picture, reference, tensor } = props;
+  const resource = useMemo(
+    () =>
+      new Resource<WeightsValue>({
+        key: () => {
+          const place = picture.place.value;
+          return place && `${place.row} ${place.column}`;
+        },
+        load: (signal) => {
+          const { row, column } = picture.place.peek() ?? { row: 0, column: 0 };
+          return store.api.weightsValue(reference, tensor, row, column, signal);
+        },
+        reconnects: store.connection.reconnects,
+      }),
+    [store, picture, reference, tensor],
+  );
+  const { value: other, error } = useResource(resource);
+  const { value } = useResource(picture.value);
+  const isSame = value !== null && other?.row === value.row && other.column === value.column;
+  const [mine, its] = [value?.value ?? NaN, other?.value ?? NaN];
+  return (
+    <p class="weights-reference">
+      <span class="dim">reference {reference}:</span>{' '}
+      {error ? (
+        <span class="dim">{errorText(error)}</span>
+      ) : (
+        isSame && (
+          <>
+            <b>{floatText(its)}</b> <span class="dim">difference {shortText(mine - its)}</span>
+          </>
+        )
+      )}
+    </p>
+  );
+} // prettier-ignore
 
 function Legend(props: {
   store: Store;

@@ -163,6 +163,9 @@ describe('the weights panel', () => {
     const box = await panel().locator('.plane-input').boundingBox();
     if (!box) throw new Error('the picture is not shown');
     await page.mouse.move(box.x + 0.55 * box.width, box.y + 0.25 * box.height);
+    await expect.poll(() => readout().innerText()).toContain('[7, 31]');
+    // The picture does not move away from the pointer.
+    expect(await panel().locator('.plane-input').boundingBox()).toEqual(box);
     const value = (row: number, column: number) =>
       weights<WeightsValue>(`/value?name=${TENSOR}&row=${row}&column=${column}`);
     const expected = await value(7, 31);
@@ -214,7 +217,7 @@ describe('the weights panel', () => {
     await panel().getByText(`${worst.name} lost most: ${percentText(worst.relative_error)}`).waitFor();
     const shown = await names();
     expect(shown).toEqual(sorted.slice(0, shown.length).map(({ name }) => name));
-    await panel().getByRole('columnheader', { name: 'RMSE', exact: true }).click();
+    await panel().getByRole('grid', { name: 'Errors of the weights' }).getByRole('columnheader', { name: 'RMSE', exact: true }).click();
     const byRmse = errors.tensors.toSorted((a, b) => (b.rmse ?? 0) - (a.rmse ?? 0));
     await expect.poll(async () => (await names())[0]).toBe(byRmse[0]?.name);
     expect(await panel().locator('.chart-card').count()).toBe(2);
@@ -237,9 +240,12 @@ describe('the weights panel', () => {
     const list = await readFile(await (await waiting).path(), 'utf8');
     expect(list.trim().split('\n')).toEqual(mix.tensors.flatMap(({ rule }) => rule ?? []));
     const { row, first } = worst_blocks[0] ?? { row: NaN, first: NaN };
-    await details.getByRole('button', { name: `${row}, ${first}`, exact: true }).click();
+    await details.getByRole('button', { name: `Block of row ${row} from column ${first}`, exact: true }).click();
     await expect.poll(options).toMatchObject({ model: 'q4', reference: 'small', show: 'picture', at: { row, column: first } });
     await panel().getByText('each cell is one value').waitFor();
+    // The reference has this value.
+    const own = await fixture.rest<WeightsValue>(`models/small/weights/value?name=${tensor}&row=${row}&column=${first}`);
+    await panel().getByText(`reference small: ${floatText(own.value ?? NaN)}`).waitFor();
   });
 
   it('weighs the errors by an importance matrix, which is no model to choose', async () => {
