@@ -278,38 +278,6 @@ INSTANTIATE_TEST_SUITE_P(Releases, AttachVersions,
                            std::ranges::replace(name, '.', '_');
                            return name;
                          });
-
-// An add-on of node, which keeps its libraries to itself.
-TEST_F(Attach, NodeProgramComputesTheSame) {
-  make_model("small");
-  std::ofstream(folder / "package.json") << "{}";
-  const Result installed = plain(
-      "npm install --silent --no-audit --no-fund --ignore-scripts --omit=optional "
-      "node-llama-cpp@3.22.1 @node-llama-cpp/linux-x64@3.22.1");
-  if (installed.code != 0)
-    GTEST_SKIP() << "the package registry does not answer: " << installed.err;
-  std::ofstream(folder / "run.mjs") << R"(
-import { getLlama, LlamaCompletion } from 'node-llama-cpp';
-const llama = await getLlama({ gpu: false, build: 'never', logLevel: 'error' });
-const model = await llama.loadModel({ modelPath: 'model.gguf' });
-const context = await model.createContext({ contextSize: 256, threads: 1 });
-const completion = new LlamaCompletion({ contextSequence: context.getSequence() });
-const options = { maxTokens: 20, temperature: 0 };
-console.log(await completion.generateCompletion('The wind was cold', options));
-await llama.dispose();
-)";
-  const Result without = plain("node run.mjs");
-  ASSERT_EQ(without.code, 0) << without.err;
-  const Result with = attached("node run.mjs");
-  ASSERT_EQ(with.code, 0) << with.err;
-  EXPECT_EQ(with.out, without.out);
-  EXPECT_GT(with.out.size(), 20U);
-  ASSERT_EQ(sessions().size(), 1U) << with.err;
-  expect_valid(sessions()[0]);
-  const SessionInfo info = *open(sessions()[0]).info();
-  EXPECT_EQ(info.fact("attach.program"), "node");
-  EXPECT_EQ(info.fact("result.generated_tokens"), "19") << "the last one is not evaluated";
-}
 #endif
 
 // ---------------------------------------------------------------- killed and stopped
