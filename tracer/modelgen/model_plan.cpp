@@ -19,98 +19,40 @@ namespace tt::modelgen {
 namespace {
 
 using Kind = ModelError::Kind;
-using Build = void (*)(detail::PlanBuilder&);
 
+// The sizes in the order of Dims: layers, embd, heads, kv_heads, ff, vocab, context, experts,
+// experts_used.
 constexpr std::array kShapes = {
     NamedShape{"tinyllama-1.1b", "llama, the size of TinyLlama 1.1B (637 MiB as q4_k_m)", "llama",
-               "q4_k_m", true,
-               Dims{.layers = 22,
-                    .embd = 2048,
-                    .heads = 32,
-                    .kv_heads = 4,
-                    .ff = 5632,
-                    .vocab = 32000,
-                    .context = 2048}},
+               "q4_k_m", true, Dims{22, 2048, 32, 4, 5632, 32000, 2048}},
     NamedShape{"small", "llama, 12 layers of 256", "llama", "q4_k_m", true,
-               Dims{.layers = 12,
-                    .embd = 256,
-                    .heads = 8,
-                    .kv_heads = 4,
-                    .ff = 768,
-                    .vocab = 4096,
-                    .context = 4096}},
+               Dims{12, 256, 8, 4, 768, 4096, 4096}},
     NamedShape{"moe", "llama mixture of experts, 8 layers, 2 of 8 experts", "llama", "q4_k_m", true,
-               Dims{.layers = 8,
-                    .embd = 256,
-                    .heads = 8,
-                    .kv_heads = 4,
-                    .ff = 512,
-                    .vocab = 4096,
-                    .context = 4096,
-                    .experts = 8,
-                    .experts_used = 2}},
+               Dims{8, 256, 8, 4, 512, 4096, 4096, 8, 2}},
     NamedShape{"deepseek-like",
                "deepseek2: latent attention, a dense first layer, 4 of 16 experts "
                "and a shared one",
-               "deepseek2", "q4_k_m", true,
-               Dims{.layers = 4,
-                    .embd = 256,
-                    .heads = 4,
-                    .kv_heads = 1,
-                    .ff = 256,
-                    .vocab = 2048,
-                    .context = 4096,
-                    .experts = 16,
-                    .experts_used = 4}},
+               "deepseek2", "q4_k_m", true, Dims{4, 256, 4, 1, 256, 2048, 4096, 16, 4}},
     NamedShape{"gpt-oss-like",
                "gpt-oss: MXFP4 experts with biases, attention sinks, sliding "
                "window in every other layer",
-               "gpt-oss", "mxfp4_moe", true,
-               Dims{.layers = 4,
-                    .embd = 256,
-                    .heads = 8,
-                    .kv_heads = 2,
-                    .ff = 256,
-                    .vocab = 2048,
-                    .context = 8192,
-                    .experts = 8,
-                    .experts_used = 4}},
+               "gpt-oss", "mxfp4_moe", true, Dims{4, 256, 8, 2, 256, 2048, 8192, 8, 4}},
     NamedShape{"qwen3-moe-like", "qwen3moe: 8 of 32 fine experts, normed queries and keys",
-               "qwen3moe", "q4_k_m", true,
-               Dims{.layers = 6,
-                    .embd = 256,
-                    .heads = 8,
-                    .kv_heads = 2,
-                    .ff = 256,
-                    .vocab = 2048,
-                    .context = 8192,
-                    .experts = 32,
-                    .experts_used = 8}},
+               "qwen3moe", "q4_k_m", true, Dims{6, 256, 8, 2, 256, 2048, 8192, 32, 8}},
     NamedShape{"mamba", "mamba: state space layers, no attention", "mamba", "q8_0", true,
-               Dims{.layers = 6, .embd = 256, .vocab = 2048, .context = 8192}},
+               Dims{6, 256, 0, 0, 0, 2048, 8192}},
     NamedShape{"t5", "t5: encoder and decoder, gated as flan-t5", "t5", "q8_0", true,
-               Dims{.layers = 4,
-                    .embd = 256,
-                    .heads = 4,
-                    .kv_heads = 4,
-                    .ff = 512,
-                    .vocab = 2048,
-                    .context = 512}},
+               Dims{4, 256, 4, 4, 512, 2048, 512}},
     NamedShape{"bert", "bert: embeddings only, mean pooling, WordPiece", "bert", "q8_0", false,
-               Dims{.layers = 4,
-                    .embd = 256,
-                    .heads = 4,
-                    .kv_heads = 4,
-                    .ff = 1024,
-                    .vocab = 2048,
-                    .context = 512}},
+               Dims{4, 256, 4, 4, 1024, 2048, 512}},
     NamedShape{"rwkv", "rwkv7: linear attention with a recurrent state", "rwkv7", "q8_0", true,
-               Dims{.layers = 4, .embd = 256, .ff = 1024, .vocab = 2048, .context = 4096}},
+               Dims{4, 256, 0, 0, 1024, 2048, 4096}},
 };
-constexpr std::array<Build, kShapes.size()> kBuilds = {
-    detail::build_llama,   detail::build_llama,     detail::build_llama, detail::build_deepseek2,
-    detail::build_gpt_oss, detail::build_qwen3_moe, detail::build_mamba, detail::build_t5,
-    detail::build_bert,    detail::build_rwkv7};
+constexpr std::pair<std::string_view, void (*)(detail::PlanBuilder&)> kArchitectures[] = {
+    {"llama", detail::build_llama},     {"deepseek2", detail::build_deepseek2},
+    {"gpt-oss", detail::build_gpt_oss}, {"qwen3moe", detail::build_qwen3_moe},
+    {"mamba", detail::build_mamba},     {"t5", detail::build_t5},
+    {"bert", detail::build_bert},       {"rwkv7", detail::build_rwkv7}};
 
 std::unexpected<ModelError> invalid_spec(std::string message) {
   return std::unexpected(ModelError{Kind::BadSpec, std::move(message)});
@@ -323,7 +265,8 @@ std::expected<ModelPlan, ModelError> plan_model(const ModelSpec& spec) {
     return invalid_spec(std::format("tied: the shape {} cannot share its embedding", shape->name));
   }
   detail::PlanBuilder builder(*shape, *dims, spec);
-  kBuilds[static_cast<std::size_t>(shape - kShapes.begin())](builder);
+  for (const auto& [architecture, build] : kArchitectures)
+    if (architecture == shape->architecture) build(builder);
   ModelPlan plan = builder.take();
   if (spec.splits < 1 || static_cast<std::size_t>(spec.splits) > plan.tensors.size()) {
     return invalid_spec(std::format("splits: {} must be from 1 to {} (the number of tensors)",
