@@ -138,12 +138,17 @@ void find_changes(const SessionFigures& f, std::vector<Finding>& out) {
 }
 
 void find_invalid(const SessionFigures& f, std::vector<Finding>& out) {
-  if (!f.invalid) return;
-  const InvalidValue& at = *f.invalid;
   Finding found{.topic = FindingTopic::Values,
                 .kind = FindingKind::NotANumber,
                 .role = FindingRole::Warning,
                 .basis = all_steps(f)};
+  if (!f.invalid) {
+    // The run failed because of it, but no statistics say where it was.
+    if (f.info.fact("result.invalid_logits").empty()) return;
+    found.figures.add("level", to_text(f.info.level));
+    return out.push_back(std::move(found));
+  }
+  const InvalidValue& at = *f.invalid;
   found.figures.add("step", Count, at.step.v)
       .add("first_op", Count, at.first.v)
       .add("op", Count, at.op.v)

@@ -655,7 +655,19 @@ AdviceText words_of(const Advice& advice) {
   return {};
 }
 
+// The run failed because of an invalid number, whose op is not known.
+std::string unplaced_number_text(const Figures& f) {
+  return std::format(
+      "The run ended because the model computed an invalid number (NaN or infinity). {} To find "
+      "its op: tt debug with \"break if nan\"; tt weights says whether a weight has invalid "
+      "numbers.",
+      f.word("level") == to_text(Level::Verbose)
+          ? "No op with statistics had NaN in its output."
+          : std::format("At level {} the values of the ops were not recorded.", f.word("level")));
+}
+
 std::string not_a_number_text(const Figures& f) {
+  if (f.word("output").empty()) return unplaced_number_text(f);
   const bool is_nan = f.number_or("nan", 0) > 0;
   const auto first = count(f, "first_op"), op = count(f, "op");
   std::string text = std::format(

@@ -173,6 +173,7 @@ void Engine::complete(SessionInfo& info, const GenerationResult& result) const {
   };
   add("request.seed", result.seed);
   add("result.stop_reason", to_text(result.reason));
+  if (result.invalid_logits) add("result.invalid_logits", "yes");
   add("result.prompt_tokens", result.prompt_tokens);
   add_reuse_facts(info, result.reused_tokens, result.cached);
   add("result.generated_tokens", result.generated);

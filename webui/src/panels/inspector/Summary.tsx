@@ -19,6 +19,7 @@ import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';
 import { Prose } from '../../ui/Prose';
 import { usePart, useResource } from '../../ui/hooks';
+import { NanWays } from '../debug/NanWays';
 import { isPartShown } from './Figures';
 import { linesOf, type Line } from './summary';
 
@@ -147,6 +148,11 @@ function Found({ store, session }: { store: Store; session: OpenSession }) {
   return (
     <>
       <Warnings {...{ store, session }} label="Invalid values" lines={invalid} />
+      {invalid.length > 0 && (
+        <p class="summary-ways">
+          <NanWays store={store} />
+        </p>
+      )}
       <dl class="headline" aria-label="Headline">
         {value.headline.map(({ name, value: figure, topic }) => (
           <div key={name} data-topic={topic}>

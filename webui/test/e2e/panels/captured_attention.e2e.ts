@@ -45,7 +45,8 @@ describe('the attention page', () => {
     const answer = `Layer ${most?.layer ?? 0} head ${most?.head ?? 0} attends most to the previous token: `;
     const distance = () =>
       page.evaluate(() => {
-        const top = (selector: string) => document.querySelector(selector)?.getBoundingClientRect().top ?? NaN;
+        const top = (selector: string) =>
+          document.querySelector(selector)?.getBoundingClientRect().top ?? NaN;
         return Math.round(top('[data-chart="look_previous"]') - top('#panel-analytics .analytics'));
       });
     await fixture.show(fixture.session ?? '');
