@@ -121,8 +121,37 @@ std::string fact_label(const std::string& name) {
   return label;
 }
 
+namespace {
+
+constexpr std::size_t kFacts = 6;
+
+// The changes of each session: only one of them may have been changed.
+std::string changes_line(const DifferenceCause& cause) {
+  // Each has commas.
+  const auto changes_of = [&](std::optional<std::string> ComparedFact::* side) {
+    std::string changes;
+    std::size_t count = 0;
+    for (const ComparedFact& fact : cause.facts) {
+      if (!(fact.*side) || ++count > kFacts) continue;
+      changes += std::format("{}{}", changes.empty() ? "" : "; ", *(fact.*side));
+    }
+    return count > kFacts ? std::format("{}; {} more", changes, count - kFacts) : changes;
+  };
+  std::string text;
+  for (const auto& [name, side] :
+       {std::pair{"first", &ComparedFact::left}, std::pair{"second", &ComparedFact::right}}) {
+    const std::string changes = changes_of(side);
+    if (changes.empty()) continue;
+    text += std::format("{}{} in the {} session: {}.", text.empty() ? "" : " ",
+                        cause_title(cause.kind), name, changes);
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string cause_line(const DifferenceCause& cause) {
-  constexpr std::size_t kFacts = 6;
+  if (cause.kind == DifferenceKind::Altered) return changes_line(cause);
   std::vector<std::string> parts;
   for (const ComparedFact& fact : cause.facts) {
     if (parts.size() == kFacts) {

@@ -96,7 +96,7 @@ TEST(ComparisonCauses, NamesTheChangesAtBreakpoints) {
       causes_of({.info = altered, .conditions = clean}, {.info = plain, .conditions = clean});
   ASSERT_EQ(causes.size(), 1U);
   EXPECT_EQ(cause_line(causes[0]),
-            "Changed at a breakpoint: change 1 step 3, op 17 kqv_out-1: zero head 2 and none.");
+            "Changed at a breakpoint in the first session: step 3, op 17 kqv_out-1: zero head 2.");
 }
 
 // The user's own text is never changed into words.

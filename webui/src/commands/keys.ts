@@ -67,7 +67,8 @@ export function commandFor(
 export function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target.isContentEditable || target instanceof HTMLTextAreaElement) return true;
-  if (target instanceof HTMLSelectElement) return true;
+  // While a list is open, its options have the focus.
+  if (target instanceof HTMLSelectElement || target instanceof HTMLOptionElement) return true;
   const nonText = ['button', 'checkbox', 'radio', 'range', 'submit', 'file', 'color'];
   return target instanceof HTMLInputElement && !nonText.includes(target.type);
 }

@@ -120,8 +120,11 @@ function ContinueButton({ store, session }: { store: Store; session: Session }) 
   const model = store.models.current.value;
   if (!store.canAct.value || model?.state !== 'loaded' || model.can_chat !== true) return null;
   if (session.state === 'running') return null;
+  // Without an answer, or with one of invalid numbers, there is nothing to continue after.
+  if (session.facts?.['result.invalid_logits'] !== undefined) return null;
   const conversation = (): ReturnType<typeof conversationOf> => {
     const data = store.open.peek()?.data;
+    if (session.state === 'failed' && (data?.tokenTotals.generated ?? 0) === 0) return null;
     const tokens = data?.tokens ?? [];
     const run: Run = { ...EMPTY_RUN, id: session.id, state: 'done', text: streamedText(tokens) };
     return conversationOf(session, {

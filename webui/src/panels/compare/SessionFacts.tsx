@@ -16,21 +16,76 @@ export const SIDES: Sides = {
 };
 
 // What is compared and what differs, above the figures.
+// Of a run that was altered, what that did to the answer is first: its times say little.
 export function SessionHead({ found }: { found: Found }) {
+  const isAltered = found.causes.some(({ kind }) => kind === 'altered');
+  const change = <p class={isAltered ? undefined : 'compare-change'}>{found.change.text}</p>;
+  const effect = (
+    <>
+      <Chosen found={found} />
+      <Unmatched found={found} />
+    </>
+  );
   return (
     <section class="compare-facts" aria-label="Compared sessions">
-      <p class="compare-change">{found.change.text}</p>
+      {isAltered ? <Effect found={found} /> : change}
+      {isAltered && effect}
       <Titles found={found} />
       {found.causes.length > 0 && (
         <ul class="compare-causes" aria-label="What differs">
-          {found.causes.map(({ kind, text }) => (
-            <li key={kind}>{text}</li>
+          {found.causes.map((cause) => (
+            <li key={cause.kind}>
+              {cause.kind === 'altered' ? <Changes {...cause} /> : cause.text}
+            </li>
           ))}
         </ul>
       )}
-      <Chosen found={found} />
-      <Unmatched found={found} />
+      {isAltered ? change : effect}
     </section>
+  );
+}
+
+function Effect({ found }: { found: Found }) {
+  const { tokens } = found;
+  const isOneText = tokens.common === tokens.left && tokens.common === tokens.right;
+  return (
+    <p class="compare-change">
+      {isOneText
+        ? 'The change at the breakpoint did not change the text.'
+        : tokens.common === Math.min(tokens.left, tokens.right)
+          ? `No token differs: one session ended after ${plural(tokens.common, 'token')}.`
+          : `The first token that differs is token ${tokens.common}.`}
+    </p>
+  );
+}
+
+const MAX_CHANGES = 6; // the table of causes has all
+
+// What was changed at breakpoints in each session, one change in a line.
+function Changes({ title, facts }: Found['causes'][number]) {
+  const sides = [
+    facts.flatMap(({ left }) => left ?? []),
+    facts.flatMap(({ right }) => right ?? []),
+  ];
+  return (
+    <>
+      {sides.map(
+        (changes, side) =>
+          changes.length > 0 && (
+            <div key={side}>
+              {title} in {side === 0 ? SIDES.names[0] : `the ${SIDES.names[1]}`}:
+              <ul>
+                {changes.slice(0, MAX_CHANGES).map((change, i) => (
+                  <li key={i}>{change}</li>
+                ))}
+                {changes.length > MAX_CHANGES && (
+                  <li class="dim">and {changes.length - MAX_CHANGES} more</li>
+                )}
+              </ul>
+            </div>
+          ),
+      )}
+    </>
   );
 }
 
