@@ -60,7 +60,8 @@ Json to_json(const DebugStop& stop) {
           {"place", to_json(stop.place)},
           {"before", stop.is_before},
           {"breakpoints", stop.breakpoints},
-          {"tensors", std::move(tensors)}};
+          {"tensors", std::move(tensors)},
+          {"changeable", stop.changeable}};
 }
 
 std::unexpected<Problem> wrong(std::string detail) {

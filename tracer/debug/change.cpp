@@ -161,6 +161,15 @@ std::expected<std::uint64_t, std::string> Change::count(const ggml_tensor& outpu
   return for_each_row(output, n_heads, [](std::size_t, std::size_t) {});
 }
 
+std::vector<std::string> changeable_parts(const ggml_tensor& output, std::uint32_t n_heads) {
+  if (!Change::parse("zero")->count(output, n_heads)) return {};
+  std::vector<std::string> parts = {"all", "indices"};
+  if (Change::parse("zero head 0")->count(output, n_heads)) parts.emplace_back("head");
+  // Whichever experts this step chose.
+  if (output.op == GGML_OP_MUL_MAT_ID) parts.emplace_back("expert");
+  return parts;
+}
+
 std::string to_text(const MadeChange& made) {
   const bool once = made.last_step == made.place.step;
   return std::format(

@@ -11,6 +11,7 @@
 #include <expected>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "tracer/debug/selection.h"
 #include "tracer/request/debug_state.h"
@@ -48,6 +49,10 @@ class Change {
   bool scales_ = false;  // else sets
   float number_ = 0;
 };
+
+// The parts of an output that has been computed which a change can choose, as in
+// DebugStop::changeable.
+std::vector<std::string> changeable_parts(const ggml_tensor& output, std::uint32_t n_heads);
 
 // "step 0, op 57, layer 3: MUL_MAT Qcur-3: zero head 2 (128 elements)", and of a kept change "steps
 // 1 to 7, op 57, ...: zero head 2 (16 elements each)", with "; ended at step 8: ..." if it ended.

@@ -363,11 +363,13 @@ void Debugger::hold(std::unique_lock<std::mutex>& lock, const ggml_tensor& node,
   };
   goal_ = RunUntil::Breakpoint;
   stopped_at_ = &node;
-  stop_ = DebugStop{.number = ++stops_,
-                    .place = place_,
-                    .is_before = before,
-                    .breakpoints = std::move(breakpoints),
-                    .tensors = tensors_at(node, before)};
+  stop_ = DebugStop{
+      .number = ++stops_,
+      .place = place_,
+      .is_before = before,
+      .breakpoints = std::move(breakpoints),
+      .tensors = tensors_at(node, before),
+      .changeable = before ? std::vector<std::string>() : changeable_parts(node, n_heads_)};
   renew();
   notify();
   while (stop_ && !is_cancelled()) {

@@ -41,6 +41,9 @@ struct DebugStop {
   bool is_before = false;                  // the op has not run
   std::vector<std::uint32_t> breakpoints;  // numbers of those that stopped it; empty: a step
   std::vector<StoppedTensor> tensors;
+  // The parts of the output that a change can choose: all, indices, head, expert. Empty: it cannot
+  // be changed.
+  std::vector<std::string> changeable{};
 };
 
 struct TensorValues {

@@ -210,6 +210,7 @@ const debugStop = object<DebugStop>({
   before: bool,
   breakpoints: list(num),
   tensors: list(object({ label: str, name: str, type: str, shape: list(num), unreadable: nullable(str) })), // prettier-ignore
+  changeable: list(oneOf('all', 'indices', 'head', 'expert')),
 });
 export const debugState = object<DebugState>({
   stop: nullable(debugStop),

@@ -31,11 +31,14 @@ export function WhatIf({ store, stop }: { store: Store; stop: DebugStop }) {
   const number = useSignal('0.5');
   const keep = useSignal(false);
   const problem = useSignal<{ readonly stop: number; readonly text: string } | null>(null);
+  const parts = WHICH.filter(({ value }) => stop.changeable.includes(value));
+  // Of another op.
+  const chosen = parts.some(({ value }) => value === which.value) ? which.value : 'all';
   const isRunning = debug.isRunning.value;
   const changes = debug.state.value?.changes ?? [];
   const error = problem.value?.stop === stop.number ? problem.value.text : null;
   const change = async (): Promise<void> => {
-    const text = changeText(verb.value, which.value, part.value, number.value);
+    const text = changeText(verb.value, chosen, part.value, number.value);
     const failed = await debug.change(text, keep.value);
     problem.value = failed === null ? null : { stop: stop.number, text: failed };
   };
@@ -44,6 +47,10 @@ export function WhatIf({ store, stop }: { store: Store; stop: DebugStop }) {
       <h2 id="debug-what-if">What if</h2>
       {stop.before ? (
         <p class="dim">The op has not run: step to the next op, then its output can be changed.</p>
+      ) : parts.length === 0 ? (
+        <p class="dim">
+          This output cannot be changed: only those that compute values of type f32 can be.
+        </p>
       ) : (
         <form
           class="debug-change"
@@ -68,23 +75,23 @@ export function WhatIf({ store, stop }: { store: Store; stop: DebugStop }) {
           </select>
           <select
             aria-label="Part of the output"
-            value={which.value}
+            value={chosen}
             onChange={(event) => {
               which.value = event.currentTarget.value as Which;
             }}
           >
-            {WHICH.map(({ value, text }) => (
+            {parts.map(({ value, text }) => (
               <option key={value} value={value}>
                 {text}
               </option>
             ))}
           </select>
-          {which.value !== 'all' && (
+          {chosen !== 'all' && (
             <input
               type="text"
               class="mono"
               aria-label="Which"
-              placeholder={WHICH.find(({ value }) => value === which.value)?.hint}
+              placeholder={WHICH.find(({ value }) => value === chosen)?.hint}
               maxLength={200}
               value={part.value}
               onInput={(event) => {

@@ -154,7 +154,13 @@ describe('the debugger', () => {
     const plain = fixture.hash.get('with') ?? '';
     expect(fixture.session).toBe(session);
     const compare = page.getByRole('tabpanel', { name: 'Compare' });
-    await compare.getByRole('list', { name: 'What differs' }).getByText(/^Changed at a breakpoint: change 1/).waitFor();
+    const differs = compare.getByRole('list', { name: 'What differs' });
+    await differs.getByText('Changed at a breakpoint in this session:').waitFor();
+    await differs.getByText(facts?.['altered.0'] ?? '', { exact: true }).waitFor();
+    // What it did to the text is first, the times are after it.
+    const lines = await compare.getByRole('region', { name: 'Compared sessions' }).getByRole('paragraph').allInnerTexts();
+    expect(lines[0]).toMatch(/^(The first token that differs is token \d+|The change at the breakpoint did not change the text)\.$/);
+    expect(lines.at(-1)).toMatch(/token/);
     await compare.getByRole('table', { name: 'Causes of differences' }).getByText(facts?.['altered.0'] ?? '').waitFor();
     expect(await compare.getByText(/breakpoints\.0/).count()).toBe(0);
     const { facts: again } = await fixture.rest<Session>(`sessions/${plain}`);

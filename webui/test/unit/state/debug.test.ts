@@ -40,7 +40,7 @@ function debugged() {
   let number = 1;
   let stopped = true;
   const state = (): DebugState => ({
-    stop: stopped ? { number, place: place(number), before: false, breakpoints: [1], tensors: [] } : null, // prettier-ignore
+    stop: stopped ? { number, place: place(number), before: false, breakpoints: [1], tensors: [], changeable: [] } : null, // prettier-ignore
     time_left_ms: stopped ? 60_000 : null,
     breakpoints: [{ number: 1, text: 'l_out', hits: number }],
     changes: [],
