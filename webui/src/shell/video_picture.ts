@@ -121,7 +121,7 @@ export function wrapped(
     [now, true],
   ] as const) {
     for (const word of text.split(/(\n)|(?<=[^\S\n])(?=\S)/u)) {
-      if (word === undefined || word === '') continue;
+      if (!word) continue; // split() gives undefined for a group without a match
       if (word === '\n') {
         breakLine();
         continue;

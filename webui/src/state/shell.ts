@@ -9,7 +9,7 @@ export interface Viewport {
   pan(share: number): void; // fraction of the width; negative: to the left
   fit(): void;
   zoomToSelection?(): void;
-  film?(): Filmed;
+  readonly film?: () => Filmed;
 }
 
 // What a video shows of a panel: its canvases, one over the other, and its scale.

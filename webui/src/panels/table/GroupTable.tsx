@@ -135,7 +135,7 @@ function Shown(
             {sourceName('disk')}: {sourceText('disk')}; everything else is in RAM.
           </span>
         )}
-        {sort?.key === 'faults' && all.faults === 0 && (
+        {sort.key === 'faults' && all.faults === 0 && (
           <span>Nothing waited for the disk: no row has a disk wait.</span>
         )}
         {hasSteps && <StepsOf times={value.head.times} />}

@@ -41,7 +41,7 @@ describe('the attention page', () => {
       expect(shown).toEqual(heads.map((one) => one[field]));
     }
     // The question leads to its chart, which says the answer in words, also when it is asked again.
-    const most = heads.toSorted((a, b) => (b.previous ?? 0) - (a.previous ?? 0))[0];
+    const most = heads.toSorted((a, b) => b.previous - a.previous)[0];
     const answer = `Layer ${most?.layer ?? 0} head ${most?.head ?? 0} attends most to the previous token: `;
     const distance = () =>
       page.evaluate(() => {
@@ -50,7 +50,7 @@ describe('the attention page', () => {
         return Math.round(top('[data-chart="look_previous"]') - top('#panel-analytics .analytics'));
       });
     await fixture.show(fixture.session ?? '');
-    for (const _ of [1, 2]) {
+    for (let asked = 0; asked < 2; asked += 1) {
       await page.getByRole('button', { name: 'Questions' }).click();
       await page.getByRole('button', { name: 'Which head looks at the previous token?' }).click();
       await analytics.card('look_previous').getByText(answer).waitFor();

@@ -104,11 +104,16 @@ describe('the SQL editor', () => {
     await expect.poll(() => cells(1)).toEqual([String(all?.[0])]);
     const ask = async () => {
       await page.getByRole('button', { name: 'Questions' }).click();
-      await page.getByRole('button', { name: 'Where does the first NaN come from?' }).last().click();
+      await page
+        .getByRole('button', { name: 'Where does the first NaN come from?' })
+        .last()
+        .click();
     };
     await ask();
     await expect.poll(() => status().innerText()).toBe('0 rows');
-    await panel().getByText(/values of this session were not recorded \(level detailed\)/).waitFor();
+    await panel()
+      .getByText(/values of this session were not recorded \(level detailed\)/)
+      .waitFor();
     const again = page.waitForResponse((answer) => answer.url().endsWith('/query'));
     await type('SELECT 1 AS other');
     await page.keyboard.press('Control+Enter');
@@ -118,9 +123,13 @@ describe('the SQL editor', () => {
     await panel().getByRole('button', { name: 'Turn on Level verbose' }).click();
     await panel().getByText('the setting Level verbose is on').waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
-    await panel().getByRole('button', { name: /^Debugger:/ }).click();
+    await panel()
+      .getByRole('button', { name: /^Debugger:/ })
+      .click();
     await page.getByRole('list', { name: 'Breakpoints' }).getByText('if nan').waitFor();
-    await panel().getByRole('button', { name: /^Weights:/ }).click();
+    await panel()
+      .getByRole('button', { name: /^Weights:/ })
+      .click();
     await expect.poll(() => fixture.hash.get('o.weights')).toBe('-not_finite');
   });
 

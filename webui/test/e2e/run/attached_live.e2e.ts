@@ -50,9 +50,7 @@ async function ask(prompt: string, tokens: number): Promise<void> {
 interface Client {
   readonly chat: {
     readonly completions: {
-      create: (
-        body: object,
-      ) => Promise<
+      create: (body: object) => Promise<
         AsyncIterable<{
           readonly choices: readonly { readonly delta: { readonly content?: string | null } }[];
         }>
