@@ -143,9 +143,10 @@ export async function questions(): Promise<readonly Question[]> {
     for (const by of ['op', 'all'] as const)
       await add(once, (api) => api.breakdown(SESSION, { ...part, by, limit: MAX_PAGE_ROWS }));
     for (const { request } of CHARTS)
-      await add(once, (_, session) =>
-        request(scopeOf({ ...emptyView, phase, layer: LAYER }, 0, STEP)).load(session),
-      );
+      await add(once, (_, session) => {
+        const { asks, load } = request(scopeOf({ ...emptyView, phase, layer: LAYER }, 0, STEP));
+        return asks ? Promise.all(asks(session)) : load(session);
+      });
     if (phase === 'all') continue;
     for (const picture of pictures())
       await add(once, (api) => api.heatmap(SESSION, { ...sized(picture), phase }));

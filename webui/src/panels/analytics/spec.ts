@@ -35,6 +35,7 @@ export interface ChartRequest {
   readonly text: string; // what is asked, as one would write it
   readonly sql: string | null;
   readonly load: (session: OpenSession) => ApiResult<ChartTable>;
+  readonly asks?: (session: OpenSession) => readonly Promise<unknown>[]; // all that load() may ask
 }
 
 export interface ChartSpec {
@@ -58,7 +59,7 @@ export interface ChartSpec {
 
 // ---- Requests -------------------------------------------------------------------------
 
-type RouteQuery = Readonly<Record<string, string | number | boolean | undefined>>;
+export type RouteQuery = Readonly<Record<string, string | number | boolean | undefined>>;
 
 const requestText = (path: string, query: RouteQuery): string => {
   const fields = Object.entries(query).flatMap(([key, value]) =>
@@ -76,12 +77,14 @@ export const askRoute = <T>(session: OpenSession, path: string, query: RouteQuer
 export const askFindings = (session: OpenSession): ApiResult<Findings> =>
   shared(session, 'findings', () => session.context.api.findings(session.id));
 
-// A chart of several answers, the first of which is named where the request can be copied.
+// A chart of several answers, one of which is named where the request can be copied. `asks`: all that
+// it may ask, for a file, which has to hold them before an answer says which ones are needed.
 export const routes = (
   path: string,
   query: RouteQuery,
   load: (session: OpenSession) => ApiResult<ChartTable>,
-): ChartRequest => ({ text: requestText(path, query), sql: null, load });
+  asks: (session: OpenSession) => readonly Promise<unknown>[],
+): ChartRequest => ({ text: requestText(path, query), sql: null, load, asks });
 
 export function route<T>(
   path: string,

@@ -11,7 +11,8 @@ import * as wire from '../../net/types';
 import type { Breakdown, BreakdownRow, TraceSums } from '../../net/types';
 import type { ApiResult } from '../../net/api';
 import { ok } from '../../result';
-import { askRoute, route, routes, type ChartRequest, type Scope } from './spec';
+import { askRoute, route, routes, type ChartRequest, type RouteQuery, type Scope } from './spec';
+import type { OpenSession } from '../../state/session/open_session';
 
 type By = 'layer' | 'component' | 'op_kind' | 'op' | 'kernel' | 'type' | 'source' | 'phase';
 
@@ -122,10 +123,13 @@ export function costsBy(by: By, first: 'time' | 'bytes', scope: Scope): ChartReq
 export function weightTypes(scope: Scope): ChartRequest {
   const all = { by: 'type', sort: '-bytes_read', limit: MAX_GROUPS, kind: 'weight' } as const;
   const query = { ...all, phase: 'generate', ...scope.query } as const;
-  return routes('breakdown', query, async (session): ApiResult<ChartTable> => {
-    const generated = await askRoute(session, 'breakdown', query, wire.breakdown);
+  const ask = (session: OpenSession, way: RouteQuery): ApiResult<Breakdown> =>
+    askRoute(session, 'breakdown', way, wire.breakdown);
+  const ways = [query, { ...all, ...scope.query }] as const;
+  const load = async (session: OpenSession): ApiResult<ChartTable> => {
+    const generated = await ask(session, ways[0]);
     const isEmpty = generated.ok && generated.value.rows.length === 0 && scope.phase === null;
-    const body = isEmpty ? await askRoute(session, 'breakdown', { ...all, ...scope.query }, wire.breakdown) : generated; // prettier-ignore
+    const body = isEmpty ? await ask(session, ways[1]) : generated;
     if (!body.ok) return body;
     const { rows, summed_steps: summed } = body.value;
     const whole = rows.reduce((sum, row) => sum + row.all.bytes_read, 0);
@@ -152,7 +156,8 @@ export function weightTypes(scope: Scope): ChartRequest {
         of('reads', 'count', rows, (sums) => sums.reads),
       ],
     });
-  });
+  };
+  return routes('breakdown', query, load, (session) => ways.map((way) => ask(session, way)));
 }
 
 const PHASES = ['prompt', 'generate'] as const;
@@ -163,17 +168,23 @@ type PhaseName = (typeof PHASES)[number];
 // part has one colour in both charts. Time is that of one step of the phase, bytes are sums.
 export function stackedBy(value: 'time' | 'bytes', scope: Scope): ChartRequest {
   const by = scope.grouped;
-  const query = { by, sort: '-time', step_times: true, limit: 24, ...scope.query };
-  return routes('breakdown', query, async (session): ApiResult<ChartTable> => {
+  const phases = PHASES.filter((phase) => scope.phase === null || scope.phase === phase);
+  const queryOf = (phase: PhaseName) =>
+    ({ by, sort: '-time', step_times: true, limit: 24, ...scope.query, phase }) as const;
+  const ask = (session: OpenSession, phase: PhaseName): ApiResult<Breakdown> =>
+    askRoute(session, 'breakdown', queryOf(phase), wire.breakdown);
+  const load = async (session: OpenSession): ApiResult<ChartTable> => {
     const known: (readonly [PhaseName, Breakdown])[] = [];
-    for (const phase of PHASES) {
-      if (scope.phase !== null && scope.phase !== phase) continue;
-      const one = await askRoute(session, 'breakdown', { ...query, phase }, wire.breakdown);
+    for (const phase of phases) {
+      const one = await ask(session, phase);
       if (!one.ok) return one;
       if (one.value.rows.length > 0) known.push([phase, one.value]);
     }
     return ok(stacked(by, value, known));
-  });
+  };
+  return routes('breakdown', queryOf(scope.phase ?? 'generate'), load, (session) =>
+    phases.map((phase) => ask(session, phase)),
+  );
 }
 
 function stacked(

@@ -12,6 +12,7 @@ import type { ChartTable } from '../../../charts/table';
 import type { ApiResult } from '../../../net/api';
 import { ok } from '../../../result';
 import { isDisturbed } from '../../../state/view/answer';
+import type { OpenSession } from '../../../state/session/open_session';
 import type { SumQuery } from '../../../state/view/sum_query';
 import { askRoute, conditions, column, route, routes, statement, where, words, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
 import { costsBy, diskAndBuffer, stackedBy, weightTypes } from '../sums';
@@ -70,10 +71,13 @@ function basisOf({ steps, normal_steps: normal, disturbed_steps: disturbed, left
 } // prettier-ignore
 
 // Of the clean steps; of a phase without one, of the disturbed ones.
-const spread = () =>
-  routes('conditions', { clean: true }, async (session): ApiResult<ChartTable> => {
-    const clean = await askRoute(session, 'conditions', { clean: true }, wire.conditions);
-    const all = await askRoute(session, 'conditions', {}, wire.conditions);
+const askMachine = (session: OpenSession, query: { readonly clean?: true }) =>
+  askRoute(session, 'conditions', query, wire.conditions);
+
+const spread = () => {
+  const load = async (session: OpenSession): ApiResult<ChartTable> => {
+    const clean = await askMachine(session, { clean: true });
+    const all = await askMachine(session, {});
     if (!clean.ok) return clean;
     if (!all.ok) return all;
     const phases = Object.entries(all.value.phases).map(([name, disturbed]) => {
@@ -99,32 +103,41 @@ const spread = () =>
         { name: 'sum', unit: 'ns', values: of(({ duration_ns }) => duration_ns) },
       ],
     });
-  });
+  };
+  return routes('conditions', { clean: true }, load, (session) => [
+    askMachine(session, { clean: true }),
+    askMachine(session, {}),
+  ]);
+};
 
 // The mean time of a step of one phase, of the clean steps if there are some: as the medians of the
 // layers, but a picture has only sums.
 const matrix = (scope: Scope) => {
   const axes = { x: 'layer', y: 'component', value: 'time', width: 256, height: 64 } as const;
   const query = { phase: 'generate', ...scope.query } as const;
-  return routes('heatmap', { ...axes, ...query }, async (session): ApiResult<ChartTable> => {
-    const machine = await askRoute(session, 'conditions', {}, wire.conditions);
+  const ways: readonly SumQuery[] = [{ ...query, clean: true }, query, scope.query];
+  const askHead = (session: OpenSession, way: SumQuery) =>
+    askRoute(session, 'breakdown', { by: 'phase', ...way }, wire.breakdown);
+  const askPicture = (session: OpenSession, way: SumQuery) =>
+    askRoute(session, 'heatmap', { ...axes, ...way }, wire.raster);
+  const load = async (session: OpenSession): ApiResult<ChartTable> => {
+    const machine = await askMachine(session, {});
     if (!machine.ok) return machine;
-    const ways: readonly SumQuery[] = [
-      ...(isDisturbed(machine.value) ? [{ ...query, clean: true }] : []),
-      query,
-      scope.query,
-    ];
     // The first one that has steps with times.
-    for (const way of ways) {
-      const head = await askRoute(session, 'breakdown', { by: 'phase', ...way }, wire.breakdown);
+    for (const way of isDisturbed(machine.value) ? ways : ways.slice(1)) {
+      const head = await askHead(session, way);
       if (!head.ok) return head;
       const { summed_steps: summed } = head.value;
       if (summed.steps === 0 && way !== scope.query) continue;
-      const body = await askRoute(session, 'heatmap', { ...axes, ...way }, wire.raster);
+      const body = await askPicture(session, way);
       return body.ok ? ok(matrixOf(body.value, summed, way.phase)) : body;
     }
     return ok({ key: { name: 'component', of: 'component' }, keys: [], series: [] });
-  });
+  };
+  return routes('heatmap', { ...axes, ...query }, load, (session) => [
+    askMachine(session, {}),
+    ...ways.flatMap((way) => [askHead(session, way), askPicture(session, way)]),
+  ]);
 };
 
 const matrixOf = ({ x, y, cells }: wire.Raster, summed: Summed, phase: string | undefined): ChartTable => ({

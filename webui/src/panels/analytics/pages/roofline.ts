@@ -119,11 +119,13 @@ async function opsOfLayers(session: OpenSession, body: Breakdown): ApiResult<rea
 
 type Shown = 'points' | 'time' | 'rate';
 const MAX_ROWS = 24;
+const PHASES = ['prompt', 'generate'];
 
 const asked = (scope: Scope, what: Shown, by: 'op' | 'op_kind') => {
   const query = { by, sort: '-time', step_times: true, limit: MAX_PAGE_ROWS, ...scope.query };
-  return routes('breakdown', query, async (session): ApiResult<ChartTable> => {
-    const body = await askRoute(session, 'breakdown', query, wire.breakdown);
+  const ask = (session: OpenSession) => askRoute(session, 'breakdown', query, wire.breakdown);
+  const load = async (session: OpenSession): ApiResult<ChartTable> => {
+    const body = await ask(session);
     if (!body.ok) return body;
     const ops =
       by === 'op'
@@ -134,7 +136,12 @@ const asked = (scope: Scope, what: Shown, by: 'op' | 'op_kind') => {
     if (!findings.ok) return findings;
     const known = what === 'points' ? ops.value.filter(({ operations }) => operations !== null) : ops.value.slice(0, MAX_ROWS); // prettier-ignore
     return ok({ ...chartOf(known, what, boundOf(findings.value)), ...timesOf(body.value) });
-  });
+  };
+  return routes('breakdown', query, load, (session) => [
+    ask(session),
+    askFindings(session),
+    ...(by === 'op' ? PHASES.map((phase) => askRows(session, sql(phase))) : []),
+  ]);
 };
 
 export function chartOf(costs: readonly Cost[], what: Shown, bound: Bound): ChartTable {
