@@ -172,7 +172,7 @@ it('how much RAM would do', async () => {
   // How much in all, and what it consists of: with what llama.cpp reserved.
   const compute = asOnPage(formatBytes(Number(facts['result.compute_bytes'])));
   expect(text).toContain(`reserved for ${facts['context.size'] ?? ''} tokens`);
-  expect(text).toContain(`and ${compute} of compute buffers (flash attention auto), besides`);
+  expect(text).toContain(`and ${compute} of compute buffers (flash attention auto). Not counted:`);
   await click(sentence(/of RAM are enough/));
   await fixture.page
     .getByRole('region', { name: 'Budget' })
