@@ -172,7 +172,7 @@ describe('totals', () => {
         .poll(async () => (await cells(name, 0))[0], { message: by })
         .toBe(shownName(by, rest.rows[0]?.name ?? ''));
       const first = grid(name).locator('.vgrid-row').first().locator('.vgrid-cell');
-      expect((await first.nth(8).getAttribute('title'))?.replace(/\D/g, ''), by).toBe(
+      expect((await first.nth(7).getAttribute('title'))?.replace(/\D/g, ''), by).toBe(
         String(rest.rows[0]?.all.bytes_read),
       );
       // Median, p5 and p95 of the time in one step, and of how many steps.
@@ -245,7 +245,7 @@ describe('totals', () => {
     expect(clean.total).toBe(steps.rows.length);
     if (clean.total > 0) {
       await expect.poll(() => count('Totals by phase')).toBe(clean.total);
-      const read = grid('Totals by phase').locator('.vgrid-row').first().locator('.vgrid-cell').nth(8); // prettier-ignore
+      const read = grid('Totals by phase').locator('.vgrid-row').first().locator('.vgrid-cell').nth(7); // prettier-ignore
       await expect
         .poll(async () => (await read.getAttribute('title'))?.replace(/\D/g, ''))
         .toBe(String(clean.rows[0]?.all.bytes_read));
