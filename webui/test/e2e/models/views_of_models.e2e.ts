@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { formatNs } from '../../../src/format';
+import { formatBytes } from '../../../src/format';
 import type { Breakdown } from '../../../src/net/types';
 import { PAGES } from '../../../src/panels/analytics/page_list';
 import { PRESETS } from '../../../src/panels/map/map_options';
@@ -54,8 +54,8 @@ async function everyView(fixture: PageFixture, session: string): Promise<void> {
   const totals = page.getByRole('grid', { name: /^Totals by component/ });
   await totals.waitFor();
   const { rows } = await fixture.get<Breakdown>('breakdown?by=component');
-  for (const { all } of rows.filter((row) => row.all.time_ns > 0))
-    await totals.getByText(formatNs(all.time_ns), { exact: true }).first().waitFor();
+  for (const { all } of rows.filter((row) => row.all.bytes_read > 0))
+    await totals.getByText(formatBytes(all.bytes_read), { exact: true }).first().waitFor();
   // Compare with itself: no difference.
   await fixture.show(session, `with=${session}`, 'full=compare');
   const compare = page.getByRole('tabpanel', { name: 'Compare' });

@@ -152,7 +152,7 @@ describe('the memory budget', () => {
     // The graph has the measured speed, and what it has besides the predicted one.
     const measured = (await rest<Memory>('memory')).tokens_per_second ?? 0;
     await panel()
-      .getByText(`measured, last 16 tokens: ${formatSpeed(measured)}`)
+      .getByText(`measured in the newest run, last 16 tokens: ${formatSpeed(measured)}`)
       .waitFor();
     await panel()
       .getByText(`also has sampling (${formatNs(await sampleNs())} per token)`)
@@ -244,7 +244,7 @@ describe('the memory budget', () => {
       .waitFor();
     await panel()
       .getByText(
-        `Measured, last 16 tokens: ${formatSpeed(speed ?? 0)}, ${formatBytes(Math.round(read))} read from the disk per token`,
+        `Measured in the newest run of this model, last 16 tokens: ${formatSpeed(speed ?? 0)}, ${formatBytes(Math.round(read))} read from the disk per token`,
       )
       .waitFor();
     await comparesRuns();
