@@ -51,7 +51,7 @@ describe('the strip', () => {
 
   it('names its parts, and a click shows them in the map', async () => {
     await fixture.recorded(6);
-    await expect.poll(() => chart().getAttribute('aria-label')).toMatch(/file .*KV .*compute/);
+    await expect.poll(() => chart().getAttribute('aria-label')).toMatch(/mapped file .*KV cache .*intermediate results/);
     // What the colours mean: the scale, from fast to slow.
     const key = strip().locator('.strip-key');
     expect(await key.innerText()).toMatch(
@@ -68,7 +68,7 @@ describe('the strip', () => {
     if (!box) throw new Error('no strip');
     await fixture.page.mouse.move(box.x + 6, box.y + 22);
     const tip = strip().locator('.tip');
-    await expect.poll(() => tip.innerText()).toMatch(/^file \(mapped\), .*: size .*bytes\)/);
+    await expect.poll(() => tip.innerText()).toMatch(/^mapped file, .*: size .*bytes\)/);
     expect(await tip.innerText()).toMatch(
       /Colour: time of the layer in step \d+, .* the scale on the right shows what is slow/,
     );
