@@ -130,7 +130,9 @@ describe('the names of a model with 22 layers', () => {
     await fixture.show(fixture.session ?? '', 'full=map', 'p.map=y:buffer,x:all,v:bytes');
     const names = await namesIn(fixture);
     const [buffers, layers] = [names.filter((one) => !isLayer(one)), names.filter(isLayer)];
-    expect(buffers.map(({ text }) => text)).toEqual(expect.arrayContaining(['repacked', 'KV cache or state']));
+    expect(buffers.map(({ text }) => text)).toEqual(
+      expect.arrayContaining(['repacked', 'KV cache or state']),
+    );
     expectReadable(layers, 12);
   });
 });

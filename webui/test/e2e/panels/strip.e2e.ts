@@ -51,7 +51,9 @@ describe('the strip', () => {
 
   it('names its parts, and a click shows them in the map', async () => {
     await fixture.recorded(6);
-    await expect.poll(() => chart().getAttribute('aria-label')).toMatch(/mapped file .*KV cache .*intermediate results/);
+    await expect
+      .poll(() => chart().getAttribute('aria-label'))
+      .toMatch(/mapped file .*KV cache .*intermediate results/);
     // What the colours mean: the scale, from fast to slow.
     const key = strip().locator('.strip-key');
     expect(await key.innerText()).toMatch(

@@ -50,9 +50,7 @@ async function seenOfFirstStep(): Promise<Seen> {
 describe('before the first step has ended', () => {
   it('of the first run, the strip has the files of the model, and the ops are counted', async () => {
     const { strips, texts } = await seenOfFirstStep();
-    expect(strips).toContainEqual(
-      expect.stringMatching(/^Memory of the model: mapped file \d/),
-    );
+    expect(strips).toContainEqual(expect.stringMatching(/^Memory of the model: mapped file \d/));
     expect(texts).toContainEqual(expect.stringMatching(/^op \d+$/));
   });
 
