@@ -68,7 +68,7 @@ describe('a running session', () => {
     // The files of the model are known before its graph.
     await expect
       .poll(() => strip.getAttribute('aria-label'))
-      .toMatch(/^Memory of the model: file \(mapped\) [^,]*$/);
+      .toMatch(/^Memory of the model: mapped file [^,]*$/);
     await fixture.waitDone();
     await fixture.ops.waitFor();
     // A second run shows the memory of the model from the start, and the ops that touch it.
