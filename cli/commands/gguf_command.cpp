@@ -58,9 +58,7 @@ struct GgufOptions {
 std::string cell_text(std::string text) {
   constexpr std::size_t kMaxBytes = 80;
   if (text.size() <= kMaxBytes) return text;
-  std::size_t end = kMaxBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "...";
+  return std::string(utf8_prefix(text, kMaxBytes)) + "...";
 }
 
 std::string text_of_scalar(const GgufScalar& scalar) {

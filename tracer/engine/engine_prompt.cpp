@@ -13,6 +13,7 @@
 #include "tracer/probe/name_pattern.h"
 #include "tracer/probe/value_capture.h"
 #include "tracer/request/request_bounds.h"
+#include "tracer/text/utf8.h"
 
 namespace tt {
 
@@ -128,12 +129,11 @@ bool Engine::has_more_tokens(std::string_view text, std::uint32_t maximum) const
   constexpr std::size_t kPartBytes = 4096, kMoreTokens = 4;
   std::size_t tokens = 0;
   while (text.size() > kPartBytes) {
-    std::size_t end = kPartBytes;
-    while (end > kPartBytes - 4 && (text[end] & 0xC0) == 0x80) --end;  // between two characters
-    const std::size_t count = tokenize(std::string(text.substr(0, end))).size();
+    const std::string part(utf8_prefix(text, kPartBytes));
+    const std::size_t count = tokenize(part).size();
     tokens += count - std::min(count, kMoreTokens);
     if (tokens > maximum) return true;
-    text.remove_prefix(end);
+    text.remove_prefix(part.size());
   }
   return false;
 }

@@ -1,5 +1,7 @@
 #include "tracer/text/utf8.h"
 
+#include <algorithm>
+
 namespace tt {
 
 Utf8Character utf8_character_at(std::string_view text) {
@@ -33,6 +35,15 @@ bool is_utf8(std::string_view text) {
     text.remove_prefix(next.length);
   }
   return true;
+}
+
+std::string_view utf8_prefix(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  constexpr std::size_t kMaxLength = 4;  // of a character; invalid text is cut anywhere
+  const std::size_t least = bytes - std::min(bytes, kMaxLength);
+  std::size_t end = bytes;
+  while (end > least && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end);
 }
 
 std::string to_valid_utf8(std::string_view bytes) {

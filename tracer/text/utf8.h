@@ -17,6 +17,9 @@ Utf8Character utf8_character_at(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
+// The begin of `text`: at most `bytes` bytes, which do not end within a character.
+std::string_view utf8_prefix(std::string_view text, std::size_t bytes);
+
 inline constexpr std::string_view kReplacement = "\uFFFD";
 // `bytes` as valid UTF-8: invalid bytes are replaced by U+FFFD.
 std::string to_valid_utf8(std::string_view bytes);

@@ -64,6 +64,15 @@ TEST(TextStream, ReplacesInvalidUtf8) {
   }
 }
 
+TEST(Utf8, PrefixEndsBetweenCharacters) {
+  const std::string text = "a\u20AC\U0001F600!";  // 1, 3, 4 and 1 bytes
+  const std::vector<std::size_t> lengths = {0, 1, 1, 1, 4, 4, 4, 4, 8, 9, 9};
+  for (std::size_t bytes = 0; bytes < lengths.size(); ++bytes)
+    EXPECT_EQ(utf8_prefix(text, bytes), text.substr(0, lengths[bytes])) << bytes;
+  // Bytes that belong to no character are cut after a few.
+  EXPECT_EQ(utf8_prefix(std::string(20, '\x80'), 10).size(), 6U);
+}
+
 TEST(TextStream, EndsBeforeStopString) {
   struct Case {
     const char* name;
