@@ -154,6 +154,32 @@ TimedSteps counted_steps(const SessionIndex& index, Phase phase) {
   return choose_steps(index, phase, {0, index.steps().size()}, true);
 }
 
+CountedTimes counted_times(const SessionIndex& index, Phase phase) {
+  CountedTimes times{.steps = counted_steps(index, phase), .spread = std::nullopt};
+  std::vector<Ns> durations;
+  for (std::size_t i = 0; i < index.steps().size(); ++i) {
+    const IndexedStep& step = index.steps()[i];
+    // A damaged file may have any numbers.
+    if (times.steps.is_used(index, i) && step.end >= step.begin)
+      durations.push_back(step.end - step.begin);
+  }
+  if (const auto summary = summary_of(times.steps, std::move(durations))) {
+    times.spread = summary->spread;
+    times.per_token = summary->per_token;
+  }
+  return times;
+}
+
+std::optional<double> bytes_per_token(const SessionIndex& index, Phase phase) {
+  double bytes = 0, tokens = 0;
+  for (const IndexedStep& step : index.steps()) {
+    if (step.phase != phase || step.left_out) continue;
+    bytes += static_cast<double>(step.totals.read.v);
+    tokens += step.n_tokens;
+  }
+  return tokens > 0 ? std::optional(bytes / tokens) : std::nullopt;
+}
+
 std::string to_text(const TimedSteps& steps) {
   std::string text =
       steps.used == 0

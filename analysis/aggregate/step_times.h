@@ -46,6 +46,16 @@ TimedSteps timed_steps(const SessionIndex& index, const TraceFilter& filter);
 // The same for durations of whole steps: if no step of the phase has times of ops, of all its
 // steps.
 TimedSteps counted_steps(const SessionIndex& index, Phase phase);
+// Durations of the counted_steps().
+struct CountedTimes {
+  TimedSteps steps;
+  std::optional<Spread> spread;  // none: no step counts
+  Ns per_token{};                // TimedSteps::per_token()
+  friend bool operator==(const CountedTimes&, const CountedTimes&) = default;
+};
+CountedTimes counted_times(const SessionIndex& index, Phase phase);
+// Bytes that the steps of a phase read, divided by its tokens; nullopt: it has none.
+std::optional<double> bytes_per_token(const SessionIndex& index, Phase phase);
 // "Times: median of 23 generate steps. Not in them: ... Verdict: ...", in one line.
 std::string to_text(const TimedSteps& steps);
 

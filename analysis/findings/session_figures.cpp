@@ -42,28 +42,16 @@ void gather_steps(const SessionIndex& index, SessionFigures& data) {
   }
 }
 
-void gather_phases(const SessionIndex& index, SessionFigures& data) {
+void gather_phase_costs(const SessionIndex& index, SessionFigures& data) {
   for (const IndexedStep& step : index.steps()) {
     if (step.left_out || step.n_tokens == 0) continue;
     PhaseCost& cost = data.phase_costs[step.phase];
     ++cost.steps;
     cost.tokens += step.n_tokens;
-    cost.bytes_read += static_cast<double>(step.totals.read.v);
   }
   for (auto& [phase, cost] : data.phase_costs) {
-    const TimedSteps counted = counted_steps(index, phase);
-    if (counted.used == 0 || counted.uses_disturbed) continue;
-    std::vector<Ns> durations;
-    double sum = 0;
-    for (std::size_t i = 0; i < index.steps().size(); ++i) {
-      const IndexedStep& step = index.steps()[i];
-      // A damaged file may have any numbers.
-      if (!counted.is_used(index, i) || step.end < step.begin) continue;
-      durations.push_back(step.end - step.begin);
-      sum += static_cast<double>((step.end - step.begin).v);
-    }
-    if (const auto spread = spread_of(std::move(durations)))
-      cost.time_per_token = counted.per_token(sum, spread->median);
+    cost.bytes_read = bytes_per_token(index, phase).value_or(0);
+    cost.times = counted_times(index, phase);
   }
 }
 
@@ -281,7 +269,7 @@ std::expected<SessionFigures, TraceError> gather_walked_figures(const SessionInd
     return stop();
   data.read_order = order.total;
   gather_steps(index, data);
-  gather_phases(index, data);
+  gather_phase_costs(index, data);
   if (const auto devices = gather_devices(index, reader, data); !devices)
     return std::unexpected(devices.error());
   if (auto gathered = gather_rates(index, reader, data); !gathered)

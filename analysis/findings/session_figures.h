@@ -12,6 +12,7 @@
 
 #include "analysis/aggregate/breakdown.h"
 #include "analysis/aggregate/step_costs.h"
+#include "analysis/aggregate/step_times.h"
 #include "analysis/common/page.h"
 #include "analysis/findings/model_memory.h"
 #include "analysis/index/session_index.h"
@@ -38,8 +39,8 @@ struct DeviceTime {
 // What the tokens of a phase cost.
 struct PhaseCost {
   std::uint64_t steps = 0, tokens = 0;
-  double bytes_read = 0;               // in all steps
-  std::optional<Ns> time_per_token{};  // of the counted_steps(); nullopt: none is undisturbed
+  double bytes_read = 0;  // bytes_per_token()
+  CountedTimes times{};
 };
 
 struct SessionFigures {

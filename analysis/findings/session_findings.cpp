@@ -270,11 +270,9 @@ void find_phases(const SessionFigures& f, std::vector<Finding>& out) {
   const auto prompt = f.phase_costs.find(Phase::Prompt),
              generate = f.phase_costs.find(Phase::Generate);
   if (prompt == f.phase_costs.end() || generate == f.phase_costs.end()) return;
-  const auto per_token = [](const PhaseCost& of) {
-    return of.bytes_read / static_cast<double>(of.tokens);
-  };
   const auto time = [](const PhaseCost& of) {
-    return of.time_per_token ? std::optional(of.time_per_token->v) : std::nullopt;
+    const bool is_known = of.times.spread && !of.times.steps.uses_disturbed;
+    return is_known ? std::optional(of.times.per_token.v) : std::nullopt;
   };
   const PhaseCost &before = prompt->second, &after = generate->second;
   if (before.bytes_read <= 0 || after.bytes_read <= 0) return;
@@ -282,8 +280,8 @@ void find_phases(const SessionFigures& f, std::vector<Finding>& out) {
                 .kind = FindingKind::PromptAndGeneration,
                 .role = FindingRole::Main,
                 .basis = {.phase = std::nullopt, .steps = before.steps + after.steps}};
-  found.figures.add("prompt_bytes_read", FigureUnit::Size, per_token(before))
-      .add("generate_bytes_read", FigureUnit::Size, per_token(after))
+  found.figures.add("prompt_bytes_read", FigureUnit::Size, before.bytes_read)
+      .add("generate_bytes_read", FigureUnit::Size, after.bytes_read)
       .add("prompt_tokens_per_step", Count,
            ratio(static_cast<double>(before.tokens), static_cast<double>(before.steps)))
       .add("prompt_time", FigureUnit::Duration, time(before))

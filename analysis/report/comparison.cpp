@@ -277,21 +277,11 @@ std::vector<double> samples_of(const SessionIndex& index, Phase phase) {
 }
 
 // By phase, of the phases that the session has.
-std::map<Phase, CountedTimes> counted_times(const SessionIndex& index) {
+std::map<Phase, CountedTimes> times_by_phase(const SessionIndex& index) {
   std::map<Phase, CountedTimes> times;
   for (const IndexedStep& step : index.steps())
-    if (!step.left_out) times.try_emplace(step.phase);
-  for (auto& [phase, of] : times) {
-    of.steps = counted_steps(index, phase);
-    std::vector<Ns> durations;
-    for (std::size_t i = 0; i < index.steps().size(); ++i) {
-      const IndexedStep& step = index.steps()[i];
-      // A damaged file may have any numbers.
-      if (of.steps.is_used(index, i) && step.end >= step.begin)
-        durations.push_back(step.end - step.begin);
-    }
-    of.spread = spread_of(std::move(durations));
-  }
+    if (!step.left_out && !times.contains(step.phase))
+      times.emplace(step.phase, counted_times(index, step.phase));
   return times;
 }
 
@@ -376,16 +366,6 @@ bool is_comparable(const Comparison& comparison, Phase phase) {
   return !change || change->phase != phase || change->has_enough_steps();
 }
 
-std::optional<double> bytes_per_token(const SessionIndex& index, Phase phase) {
-  double bytes = 0, tokens = 0;
-  for (const IndexedStep& step : index.steps()) {
-    if (step.phase != phase || step.left_out) continue;
-    bytes += static_cast<double>(step.totals.read.v);
-    tokens += step.n_tokens;
-  }
-  return tokens > 0 ? std::optional(bytes / tokens) : std::nullopt;
-}
-
 std::expected<std::vector<ComparedRow>, TraceError> compare_rows(const SessionIndex& left,
                                                                  const SessionIndex& right, Axis by,
                                                                  Phase phase,
@@ -456,9 +436,9 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
   auto right_memory = model_memory(right.index, right.reader);
   if (!right_memory) return std::unexpected(right_memory.error());
   comparison.right_memory = *std::move(right_memory);
-  for (auto& [phase, times] : counted_times(left.index))
+  for (auto& [phase, times] : times_by_phase(left.index))
     comparison.step_times[phase].left = std::move(times);
-  for (auto& [phase, times] : counted_times(right.index))
+  for (auto& [phase, times] : times_by_phase(right.index))
     comparison.step_times[phase].right = std::move(times);
   auto aligned = align(left, right, query.tokens);
   if (!aligned) return std::unexpected(aligned.error());

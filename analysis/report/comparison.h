@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/aggregate/step_costs.h"
+#include "analysis/aggregate/step_times.h"
 #include "analysis/common/page.h"
 #include "analysis/common/spread.h"
 #include "analysis/fields/declare.h"
@@ -69,13 +70,7 @@ struct ComparedTemplate {
   friend bool operator==(const ComparedTemplate&, const ComparedTemplate&) = default;
 };
 
-// Durations of the counted_steps() of a phase: which steps count is the same for all times of a
-// comparison.
-struct CountedTimes {
-  TimedSteps steps;
-  std::optional<Spread> spread;  // none: no step counts
-  friend bool operator==(const CountedTimes&, const CountedTimes&) = default;
-};
+// Which steps count is the same for all times of a comparison.
 // None: the session has no step of the phase.
 struct ComparedTimes {
   std::optional<CountedTimes> left, right;
@@ -128,9 +123,6 @@ struct Comparison {
 // Whether times of the phase say something about a difference: both sides have undisturbed steps,
 // of the phase of Comparison::change enough of them.
 bool is_comparable(const Comparison& comparison, Phase phase);
-
-// Bytes that the steps of a phase read, divided by its tokens; nullopt: it has none.
-std::optional<double> bytes_per_token(const SessionIndex& index, Phase phase);
 
 // Model, settings, request and machine, as facts; without what a run resulted in.
 FactsByName settings_of(const SessionInfo& info);

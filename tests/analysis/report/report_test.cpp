@@ -481,10 +481,12 @@ TEST(Report, SaysWhatPartOfTheBytesIsReadFromTheFile) {
 TEST(Report, SaysWhatATokenOfThePromptCostsBesideAGeneratedOne) {
   ReportData f = default_figures();
   EXPECT_EQ(text_of(f, FindingKind::PromptAndGeneration), "");  // no prompt
-  f.phase_costs = {
-      {Phase::Prompt, {.steps = 2, .tokens = 64, .bytes_read = 64 * 2048.0}},
-      {Phase::Generate,
-       {.steps = 3, .tokens = 3, .bytes_read = 3 * 4096.0, .time_per_token = Ns{1'500}}}};
+  const auto times = [](std::int64_t ns) {
+    return CountedTimes{.steps = {}, .spread = Spread{}, .per_token = Ns{ns}};
+  };
+  f.phase_costs[Phase::Prompt] = {.steps = 2, .tokens = 64, .bytes_read = 2048, .times = {}};
+  f.phase_costs[Phase::Generate] = {
+      .steps = 3, .tokens = 3, .bytes_read = 4096, .times = times(1'500)};
   const auto text = [&] { return text_of(f, FindingKind::PromptAndGeneration); };
   EXPECT_EQ(
       text(),
@@ -492,7 +494,7 @@ TEST(Report, SaysWhatATokenOfThePromptCostsBesideAGeneratedOne) {
       "prompt evaluates 32 tokens, which share the weights. Time per token: not measured and "
       "1.50 µs (not measured: each of its steps was disturbed, interrupted or the first of its "
       "graph).");
-  f.phase_costs.at(Phase::Prompt).time_per_token = Ns{500};
+  f.phase_costs.at(Phase::Prompt).times = times(500);
   EXPECT_TRUE(text().ends_with(" Time per token: 500 ns and 1.50 µs.")) << text();
 }
 
