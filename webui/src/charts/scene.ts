@@ -73,6 +73,7 @@ export const SERIES_COLOURS = 8; // that follow each other; a series may have a 
 const series = (n: number): Tone => ({ is: 'series', n: n % SERIES_COLOURS });
 export const colourOfSeries = ({ series: all }: ChartTable, n: number): number =>
   all[n]?.colour ?? n % SERIES_COLOURS;
+const toneOf = (table: ChartTable, n: number): Tone => ({ is: 'series', n: colourOfSeries(table, n) }); // prettier-ignore
 
 // A sum that can be divided by.
 const positive = (sum: number | undefined): number => (sum !== undefined && sum > 0 ? sum : 1);
@@ -190,7 +191,7 @@ function bars(
           ? { x: plot.x, y: y + gap / 2 + n * each, w, h: Math.max(1, each - 1) }
           : { x: from, y: y + gap / 2, w, h: each };
       if (kind !== 'bar') from += w;
-      shapes.push({ is: 'rect', ...box, tone: { is: 'series', n: colourOfSeries(table, n) } });
+      shapes.push({ is: 'rect', ...box, tone: toneOf(table, n) });
       items.push({ row, series: n, box: { ...box, w: Math.max(box.w, kind === 'bar' ? plot.w : 2) } }); // prettier-ignore
     });
     notes[row]?.forEach((note, n) => {
@@ -284,9 +285,9 @@ function columns(
     all.forEach(({ values }, n) => {
       for (const run of runsOf(values)) {
         const points = run.map((row): [number, number] => [x(row), y(values[row] ?? 0)]);
-        shapes.push({ is: 'path', points, tone: { is: 'series', n: colourOfSeries(table, n) } });
+        shapes.push({ is: 'path', points, tone: toneOf(table, n) });
         if (points.length === 1 || keys.length <= 24)
-          for (const [px, py] of points) shapes.push({ is: 'dot', x: px, y: py, r: 2.5, tone: { is: 'series', n: colourOfSeries(table, n) } }); // prettier-ignore
+          for (const [px, py] of points) shapes.push({ is: 'dot', x: px, y: py, r: 2.5, tone: toneOf(table, n) }); // prettier-ignore
       }
     });
   } else {
@@ -301,7 +302,7 @@ function columns(
         const height = part * plot.h;
         const left = plot.x + row * slot + gap / 2 + (kind === 'bar' ? n * each : 0);
         if (kind === 'bar') top = plot.y + plot.h;
-        shapes.push({ is: 'rect', x: left, y: top - height, w: Math.max(0.5, each), h: height, tone: { is: 'series', n: colourOfSeries(table, n) } }); // prettier-ignore
+        shapes.push({ is: 'rect', x: left, y: top - height, w: Math.max(0.5, each), h: height, tone: toneOf(table, n) }); // prettier-ignore
         top -= height;
       });
     });

@@ -13,7 +13,7 @@ import { paintVideo, VIDEO, type VideoFrame } from './video_picture';
 const FRAMES_PER_SECOND = 30;
 const BITS_PER_SECOND = 5_000_000;
 const TYPES = ['video/webm;codecs=vp9', 'video/webm;codecs=vp8', 'video/webm'];
-const MOST_BEFORE = 600; // characters; more than the lines of a picture have
+const MAX_BEFORE = 600; // characters; more than the lines of a picture have
 
 export class VideoRecording {
   readonly recording: ReadonlySignal<boolean>;
@@ -117,8 +117,8 @@ export class VideoRecording {
       clock: `step ${positionOf(step, steps.length)}  ${((op?.timestamp_ns ?? of?.begin_ns ?? 0) / 1e6).toFixed(3)} ms`,
       op: op ? `${op.tensor_name}  ${op.operation_type}  ${formatNs(durationOf(op))}` : '',
       speed: speedName(view.speed ?? 1),
-      before: text(first - MOST_BEFORE, first).slice(-MOST_BEFORE),
-      now: text(first, first + (of?.token_count ?? 0)).slice(-MOST_BEFORE),
+      before: text(first - MAX_BEFORE, first).slice(-MAX_BEFORE),
+      now: text(first, first + (of?.token_count ?? 0)).slice(-MAX_BEFORE),
       filmed,
     };
   }

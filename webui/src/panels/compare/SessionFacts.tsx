@@ -18,7 +18,7 @@ export const SIDES: Sides = {
 // What is compared and what differs, above the figures.
 // Of a run that was altered, what that did to the answer is first: its times say little.
 export function SessionHead({ found }: { found: Found }) {
-  const isAltered = found.causes.some(({ kind }) => kind === 'altered');
+  const isAltered = hasAltered(found);
   const change = <p class={isAltered ? undefined : 'compare-change'}>{found.change.text}</p>;
   const effect = (
     <>
@@ -45,12 +45,15 @@ export function SessionHead({ found }: { found: Found }) {
   );
 }
 
+const hasAltered = ({ causes }: Found): boolean => causes.some(({ kind }) => kind === 'altered');
+const isOneText = ({ tokens }: Found): boolean =>
+  tokens.common === tokens.left && tokens.common === tokens.right;
+
 function Effect({ found }: { found: Found }) {
   const { tokens } = found;
-  const isOneText = tokens.common === tokens.left && tokens.common === tokens.right;
   return (
     <p class="compare-change">
-      {isOneText
+      {isOneText(found)
         ? 'The change at the breakpoint did not change the text.'
         : tokens.common === Math.min(tokens.left, tokens.right)
           ? `No token differs: one session ended after ${plural(tokens.common, 'token')}.`
@@ -100,9 +103,9 @@ export function SessionFacts({ store, found }: { store: Store; found: Found }) {
 
 // What the change did to the answer, if both sessions captured the logit lens.
 function Chosen({ found }: { found: Found }) {
-  const { chosen, causes } = found;
+  const { chosen } = found;
   if (chosen) return <p>{chosen.text}</p>;
-  if (!causes.some(({ kind }) => kind === 'altered')) return null;
+  if (!hasAltered(found)) return null;
   return (
     <p class="dim">
       The probabilities of the tokens can be compared if both sessions captured the logit lens: set
@@ -122,14 +125,14 @@ function Unmatched({ found }: { found: Found }) {
     others.length > 0
       ? `The cause is above: ${others.map(({ title }) => title.toLowerCase()).join(' and ')}.`
       : 'A prompt evaluated in other parts, or a reused one, has other graphs.';
-  const isOneText = tokens.common === tokens.left && tokens.common === tokens.right;
+  const sameTokens = isOneText(found)
+    ? `The same ${plural(tokens.common, 'token')}.`
+    : tokens.common === 0
+      ? 'The texts differ from the first token on.'
+      : `The texts are the same up to token ${tokens.common - 1}.`;
   return (
     <p>
-      {isOneText
-        ? `The same ${plural(tokens.common, 'token')}.`
-        : tokens.common === 0
-          ? 'The texts differ from the first token on.'
-          : `The texts are the same up to token ${tokens.common - 1}.`}{' '}
+      {!hasAltered(found) && `${sameTokens} `}
       {left + right === 0
         ? 'Every graph has its counterpart.'
         : `Ops that only one session runs: in ${[...graphsOf(left, 'this session'), ...graphsOf(right, 'the other one')].join(' and ')}. ${reason}`}
