@@ -116,8 +116,8 @@ std::string advice_on(Verdict verdict, const ThreadTime& time, const ThreadRoom&
       if (time.hot_ns > time.throttled_ns) {
         return std::format(
             "throttled: processors were slowed down because of their temperature in steps with {} "
-            "of the time. Let the machine cool down, or use fewer threads (-t, when "
-            "the program starts), and record again.",
+            "of the time. Let the machine cool down, or use fewer threads (-t, when the program "
+            "starts), and record again.",
             share(time.hot_ns));
       }
       if (!crowd.empty()) {
@@ -129,8 +129,7 @@ std::string advice_on(Verdict verdict, const ThreadTime& time, const ThreadRoom&
       return std::format(
           "throttled: a CPU limit (cgroup) stopped the threads for {} of their time. Raise the "
           "limit (docker --cpus, systemd CPUQuota), or use no more threads (-t, when the program "
-          "starts) than "
-          "it allows.",
+          "starts) than it allows.",
           share(time.throttled_ns));
     case Verdict::Disk:
       return std::format(

@@ -94,10 +94,11 @@ static const Fields<PinnedPart>& fields_of(const PinnedPart*) {
       Fields<PinnedPart>("PinnedPart")
           .add("tensor", "", &PinnedPart::tensor)
           .add("layer", "", &PinnedPart::layer)
-          .add("expert", "absent unless the part is the slice of an expert",
+          .add("expert", "",
                [](const PinnedPart& part) {
                  return part.expert < 0 ? std::nullopt : std::optional(part.expert);
-               })
+               },
+               {.null = "not the slice of an expert"})
           .add("size_bytes", "", &PinnedPart::size)
           .add("reads", "", &PinnedPart::reads)
           .add("memory_bytes", "size of this part and of those before it", &PinnedPart::memory)

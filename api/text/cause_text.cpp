@@ -101,9 +101,8 @@ const char* cause_reason(const DifferenceCause& cause) {
     return "";
   return "With flash attention one op computes the attention of a layer (FLASH_ATTN_EXT); without "
          "it several do, which read the whole window of the KV cache, also the part without "
-         "tokens, "
-         "and write the scores of all pairs of tokens: other ops, more bytes, and larger compute "
-         "buffers.";
+         "tokens, and write the scores of all pairs of tokens: other ops, more bytes, and larger "
+         "compute buffers.";
 }
 
 std::string fact_label(const std::string& name) {

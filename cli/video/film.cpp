@@ -242,12 +242,12 @@ struct Film::Builder {
     const auto ns = static_cast<double>(all_ns);
     const double speed = options.speed.value_or(ns / 1e9 / FilmOptions::kSeconds);
     const double wanted = std::ceil(ns / 1e9 / speed * options.frames_per_second);
-    if (wanted > kMostFrames) {
+    if (wanted > kMaxFrames) {
       return std::unexpected(TraceError{
           TraceError::Kind::Io,
           std::format("the video would have {:.0f} frames, more than {}: choose a greater speed, "
                       "fewer frames per second, or fewer steps",
-                      wanted, kMostFrames)});
+                      wanted, kMaxFrames)});
     }
     const auto frames = static_cast<std::uint32_t>(std::max(1.0, wanted));
     const auto info = reader.info();

@@ -20,7 +20,7 @@
 
 namespace tt::cli {
 
-inline constexpr std::uint32_t kMostFrames = 100'000;
+inline constexpr std::uint32_t kMaxFrames = 100'000;
 
 struct FilmOptions {
   Axis map = Axis::Layer;  // the rows of the map; the columns are the steps
@@ -33,7 +33,7 @@ struct FilmOptions {
 // One thread.
 class Film {
  public:
-  // Errors: no step has times; more than kMostFrames.
+  // Errors: no step has times; more than kMaxFrames.
   static std::expected<Film, TraceError> make(const SessionReader& reader,
                                               const FilmOptions& options,
                                               const ContinueCheck& keep_going);
