@@ -349,6 +349,7 @@ int run_all(Options options) {
       if (run.is_object()) runs[name].push_back(run);
     }
   }
+  if (disk.empty()) return 0;  // no rounds
   const auto middle = [&](const std::string& name, const char* figure) {
     std::vector<double> values;
     for (const json& run : runs[name]) values.push_back(run.at(figure).get<double>());

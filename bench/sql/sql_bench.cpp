@@ -227,7 +227,8 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
   if (!write_parquet(session, parquet)) return false;
   bool same = true;
   std::vector<std::string> ours, duckdbs;
-  tt::TotalsCache kept;
+  tt::CacheRoom room;
+  tt::TotalsCache kept(room);
   const tt::TotalsProvider get_or_build = [&](auto times, const auto& reader,
                                               const auto& keep_going) {
     return kept.get_or_build(times, session.string(), "ended", reader, keep_going);
