@@ -217,8 +217,12 @@ Json collapsed_json(const GraphPart& part) {
   return out;
 }
 
-Json to_json(const Page<Token>& tokens) {
-  return page_json("tokens", tokens, [](const Token& row) { return to_json(row); });
+Json to_json(const Page<AnsweredToken>& tokens) {
+  return page_json("tokens", tokens, [](const AnsweredToken& row) {
+    Json json = to_json(row.token);
+    if (in_answer(row.token) && row.answer != row.token.text) json["answer"] = row.answer;
+    return json;
+  });
 }
 Json to_json(const Page<StepSummary>& steps) {
   return page_json("steps", steps, [](const StepSummary& row) { return to_json(row); });

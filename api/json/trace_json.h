@@ -9,6 +9,7 @@
 #include "analysis/tables/step_summary.h"
 #include "analysis/tables/template_list.h"
 #include "analysis/tables/tensor_table.h"
+#include "analysis/tables/token_page.h"
 #include "api/json/json.h"
 
 namespace tt {
@@ -27,7 +28,7 @@ Json to_json(const GraphPart& part);
 Json collapsed_json(const GraphPart& part);
 
 // {"total": n, "steps": [...]}
-Json to_json(const Page<Token>& tokens);
+Json to_json(const Page<AnsweredToken>& tokens);
 Json to_json(const std::vector<TemplateRow>& templates);  // no total
 Json to_json(const NodeTable& nodes);
 Json to_json(const TensorTable& tensors);

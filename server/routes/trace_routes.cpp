@@ -81,15 +81,6 @@ AccessQuery access_query(const Request& request, ParameterReader& read) {
   return query;
 }
 
-std::expected<Page<Token>, TraceError> token_page(const SessionReader& reader, PageRange range) {
-  const auto total = reader.token_count();
-  if (!total) return std::unexpected(total.error());
-  auto rows = reader.tokens(static_cast<std::uint32_t>(range.from),
-                            static_cast<std::uint32_t>(range.limit));
-  if (!rows) return std::unexpected(rows.error());
-  return Page<Token>{.total = *total, .rows = *std::move(rows)};
-}
-
 // With `last`, the page has the last steps instead of those of `range`.
 std::expected<Page<StepSummary>, TraceError> step_page(const SessionReader& reader, PageRange range,
                                                        std::optional<std::uint64_t> last,

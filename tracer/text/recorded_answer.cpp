@@ -83,6 +83,29 @@ TextStream& RecordedAnswer::stream_of(std::optional<std::uint32_t> sequence) {
   return streams_.try_emplace(*sequence, std::vector<std::string>{}).first->second;
 }
 
+std::uint32_t answer_look_back(const SessionInfo& info) {
+  // The tokens of several sequences alternate, and a token may have no text.
+  constexpr std::size_t kTokens = 64, kMaxTokens = 4096;
+  std::size_t most = kTokens;
+  for (const std::string& stop : stops_of(info)) most = std::max(most, 2 * stop.size());
+  return static_cast<std::uint32_t>(std::min(most, kMaxTokens));
+}
+
+std::vector<std::string> answer_texts(const SessionInfo& info, std::span<const Token> before,
+                                      std::span<const Token> tokens, bool is_end) {
+  RecordedAnswer answer(info);
+  for (const Token& token : before) answer.push(token);
+  std::vector<std::string> texts;
+  std::map<std::optional<std::uint32_t>, std::size_t> last;
+  for (const Token& token : tokens) {
+    if (in_answer(token)) last[token.sequence] = texts.size();
+    texts.push_back(answer.push(token));
+  }
+  if (is_end)
+    for (const auto& [sequence, at] : last) texts[at] += answer.rest(sequence);
+  return texts;
+}
+
 std::vector<SequenceAnswer> recorded_answers(const SessionInfo& info,
                                              std::span<const Token> tokens) {
   RecordedAnswer answer(info);

@@ -39,6 +39,15 @@ class RecordedAnswer {
   std::vector<std::pair<std::int32_t, std::int32_t>> silent_;  // first and last, ascending
 };
 
+// What each token of a part of a session adds to the answer of its sequence, in their order.
+// `before`: the tokens before the part, at least answer_look_back() of them (or all). `is_end`: the
+// session has ended, and the last token is its last: what was held back belongs to the last token
+// of its answer.
+std::vector<std::string> answer_texts(const SessionInfo& info, std::span<const Token> before,
+                                      std::span<const Token> tokens, bool is_end);
+// So many tokens can hold the beginning of a character or of a stop string.
+std::uint32_t answer_look_back(const SessionInfo& info);
+
 // The answer of a sequence.
 struct SequenceAnswer {
   std::optional<std::uint32_t> sequence;

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -114,6 +117,32 @@ TEST(RecordedAnswer, OfEachRequestIsWithoutRejectedDrafts) {
   EXPECT_EQ(answers[0].text, "Two right");
   EXPECT_EQ(answers[1].sequence, 2U);
   EXPECT_EQ(answers[1].text, "One \u20AC");
+}
+
+// A page of tokens has the texts that the whole answer gives them, wherever it begins.
+TEST(RecordedAnswer, TextsOfAPartAreThoseOfTheWhole) {
+  SessionInfo info;
+  info.facts.emplace_back("request.stop.0", "the end of all things");
+  std::vector<Token> tokens;
+  for (const std::string piece : {"caf\xC3", "\xA9 ", "the", " end of", " all", " cats ",
+                                  "\xF0\x9F", "\x98", "\x80", "!", " the end", "\xE2"})
+    for (const std::uint32_t sequence : {0U, 1U})
+      tokens.push_back({.index = static_cast<std::uint32_t>(tokens.size()),
+                        .generated = true,
+                        .text = piece,
+                        .sequence = sequence == 0 ? std::nullopt : std::optional(sequence)});
+  const std::span all(tokens);
+  const std::vector<std::string> whole = answer_texts(info, {}, all, true);
+  std::string answer;
+  for (std::size_t i = 0; i < all.size(); i += 2) answer += whole[i];
+  EXPECT_EQ(answer, "caf\u00E9 the end of all cats \U0001F600! the end\uFFFD");
+  EXPECT_EQ(whole[0], "caf");
+  EXPECT_EQ(whole[2], "\u00E9 ");
+  EXPECT_EQ(whole[4], "");  // may begin the stop string
+  for (std::size_t from = 0; from < all.size(); ++from) {
+    const auto part = answer_texts(info, all.first(from), all.subspan(from), true);
+    EXPECT_TRUE(std::ranges::equal(part, std::span(whole).subspan(from))) << from;
+  }
 }
 
 TEST(Ranges, RoundTrip) {

@@ -26,7 +26,6 @@ export interface WatchOptions {
 
 interface Subscription extends WatchOptions {
   kinds: readonly LiveKind[];
-  readonly isReplay?: true; // its kinds do not change
   position: LivePosition | null; // null: "subscribed" has not arrived
 }
 
@@ -49,7 +48,6 @@ export class Live {
   private ackEvery = ACK_BYTES;
   private readonly subscriptions = new Map<string, Subscription>(); // subscriptions by session
   private readonly sessionOf = new Map<number, string>(); // by subscription number
-  private readonly unanswered = new Map<string, number>(); // subscribe messages, by session
   private readonly url: string;
   private readonly sink: LiveSink;
 
@@ -89,24 +87,15 @@ export class Live {
     this.subscribe(session, watched);
   }
 
-  // The tokens of an ended session from this one on, with the text that each adds to the answer.
-  replayTokens(session: string, from: number): void {
-    const position = { token: from, step: 0, op: 0 };
-    const watched: Subscription = { kinds: ['token'], position, isReplay: true };
-    this.subscriptions.set(session, watched);
-    this.subscribe(session, watched);
-  }
-
   // Changes the kinds of events of a watched session; the server keeps the position.
   setKinds(session: string, kinds: readonly LiveKind[]): void {
     const watched = this.subscriptions.get(session);
-    if (!watched || watched.isReplay || watched.kinds === kinds) return;
+    if (!watched || watched.kinds === kinds) return;
     watched.kinds = kinds;
     this.subscribe(session, { ...watched, position: null });
   }
 
   private subscribe(session: string, { kinds, position, thin }: Subscription): void {
-    if (this.helloReceived) this.countUnanswered(session, 1);
     this.send({
       type: 'subscribe',
       session,
@@ -114,10 +103,6 @@ export class Live {
       ...(position ? { from: position } : {}),
       ...(thin ? { thin } : {}),
     });
-  }
-
-  private countUnanswered(session: string, by: 1 | -1): void {
-    this.unanswered.set(session, Math.max(0, (this.unanswered.get(session) ?? 0) + by));
   }
 
   private receive(data: unknown): void {
@@ -149,7 +134,6 @@ export class Live {
     if (event.type === 'hello') {
       this.onHello(event.server ?? '', event.window ?? DEFAULT_WINDOW);
     } else if (event.type === 'subscribed') {
-      this.countUnanswered(event.session, -1);
       const watched = this.subscriptions.get(event.session);
       if (!watched) return; // replaced meanwhile
       this.sessionOf.set(event.number, event.session);
@@ -159,9 +143,7 @@ export class Live {
       const at = watched?.position ? afterEvent(watched.position, event) : null;
       if (!watched || !at) return;
       watched.position = at;
-      // It may end the subscription before the one that was asked for last.
-      const isLast = (this.unanswered.get(event.session) ?? 0) === 0;
-      if (event.type === 'state' && isFinalState(event.state) && isLast)
+      if (event.type === 'state' && isFinalState(event.state))
         this.subscriptions.delete(event.session);
     } else if (event.type === 'list') {
       // Of no subscription.
@@ -187,7 +169,6 @@ export class Live {
     this.helloReceived = true;
     this.ackEvery = Math.min(ACK_BYTES, window / 4);
     this.sessionOf.clear();
-    this.unanswered.clear();
     this.sink.status({ is: 'open', server });
     for (const [session, watched] of this.subscriptions) this.subscribe(session, watched);
   }

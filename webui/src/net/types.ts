@@ -258,6 +258,7 @@ export const token = object<Token>({
   sequence: nullable(count),
   draft: nullable(oneOf<NonNullable<Token['draft']>>('accepted', 'rejected', 'unknown')),
   text: str,
+  answer: optional(str),
 });
 export const tokens = object<{ total: number; tokens: readonly Token[] }>({
   total: num,

@@ -34,7 +34,6 @@ export interface Watcher {
   connect(): void;
   watch(session: string | null, kinds: readonly LiveKind[], options?: WatchOptions): void;
   setKinds(session: string, kinds: readonly LiveKind[]): void;
-  replayTokens(session: string, from: number): void;
 }
 
 export interface StoreParts {
@@ -493,9 +492,6 @@ export class Store implements LiveSink {
       api: this.api,
       navigation: this.navigation,
       reconnects: this.connection.reconnects,
-      replayTokens: (from) => {
-        this.live?.replayTokens(id, from);
-      },
       ended: (ended) => {
         if (ended) this.chat.finishTurn(ended);
         void this.sessions.refresh();

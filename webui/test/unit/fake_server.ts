@@ -37,10 +37,6 @@ class FakeLive {
     this.watched.push(id);
   }
   kinds: readonly string[] = [];
-  replayed: (readonly [id: string, from: number])[] = [];
-  replayTokens(id: string, from: number): void {
-    this.replayed.push([id, from]);
-  }
   setKinds(_id: string, kinds: readonly string[]): void {
     this.kinds = kinds;
   }
@@ -86,7 +82,6 @@ export const live = new FakeLive();
 export async function startStore(part: Partial<Api>, browser = new FakeBrowser()): Promise<Store> {
   const store = fakeStore(part, browser);
   live.watched = [];
-  live.replayed = [];
   store.start(live);
   await vi.advanceTimersByTimeAsync(50);
   return store;

@@ -263,10 +263,12 @@ export class TokenFlow {
   }
 
   private append(text: string): void {
-    if (text === '') return;
-    const last = this.chunks.at(-1) ?? this.addChunk('', 0, false);
-    last.node.appendData(text);
-    if (last.node.length > 2 * CHUNK) this.divide(this.chunks.length - 1);
+    // In pieces: the time to find the lines of a text grows with the square of its length.
+    for (let at = 0; at < text.length; at += 8 * CHUNK) {
+      const last = this.chunks.at(-1) ?? this.addChunk('', 0, false);
+      last.node.appendData(text.slice(at, at + 8 * CHUNK));
+      if (last.node.length > 2 * CHUNK) this.divide(this.chunks.length - 1);
+    }
   }
 
   private addChunk(text: string, start: number, soft: boolean, at = this.chunks.length): Chunk {

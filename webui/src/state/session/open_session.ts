@@ -15,7 +15,6 @@ export interface SessionContext {
   readonly api: Api;
   readonly navigation: Navigation;
   readonly reconnects: ReadonlySignal<number>; // counts reconnects
-  readonly replayTokens: (from: number) => void; // live events of recorded tokens
   readonly ended: (run: Run | null) => void; // null: the run could not be read
   readonly changed: (session: Session) => void; // newer facts
   readonly fault: (text: string) => void;
@@ -35,7 +34,6 @@ export interface SessionCounts {
   readonly steps: number;
 }
 
-const INVALID = '\ufffd';
 const INFO_MS = 900; // interval for reading the facts of a running session
 const NO_EVENTS_MS = 5000; // then facts and run are read although no event has arrived
 const FOLLOW_MS = 1000; // minimum interval between changes of the followed step
@@ -72,7 +70,6 @@ export class OpenSession {
   private readonly infoTimer: ReturnType<typeof setInterval>;
   private closed = false;
   private infoRequested = false;
-  private isReplayed = false;
 
   constructor(id: string, run: Run | null, around: SessionContext) {
     this.id = id;
@@ -185,7 +182,6 @@ export class OpenSession {
     if (this.isClosed()) return;
     if (this.isLoaded.peek()) this.checkView();
     else this.isLoaded.value = true;
-    this.readAnswerText();
   }
 
   // Only a session that runs or left no file has a run that is worth reading: after a restart the server
@@ -312,23 +308,6 @@ export class OpenSession {
     await Promise.all([this.refreshInfo(), this.feed.pull()]);
     if (this.isClosed()) return;
     this.isLoaded.value = true;
-    this.readAnswerText();
-  }
-
-  // A recorded token with a part of a character has U+FFFD in its place. Its live event has the text
-  // that it adds to the answer, as while the model ran.
-  private readAnswerText(): void {
-    const info = this.latestInfo.peek();
-    // The file may say a moment longer than the run that it is running.
-    const isEnded =
-      this.latestRun.peek() !== null || (info.is === 'ready' && info.value.state !== 'running');
-    const isOver = isEnded && !this.active.peek();
-    const first = this.data.tokens.findIndex(
-      (token) => token?.generated === true && token.text.includes(INVALID),
-    );
-    if (!isOver || this.isReplayed || first < 0) return;
-    this.isReplayed = true;
-    this.context.replayTokens(first);
   }
 
   // A method, because TypeScript would assume that the field cannot change during an await.

@@ -124,7 +124,9 @@ export class SessionFeed {
       if (this.isClosed()) return;
       this.tokensFailed.value = page.ok ? null : page.error;
       if (!page.ok) return;
-      for (const token of page.value.tokens) data.addToken(token);
+      // As in its live event, the text of a token is what it adds to the answer.
+      for (const { answer, ...token } of page.value.tokens)
+        data.addToken(answer === undefined ? token : { ...token, text: answer });
       this.pacer.request();
       const last = page.value.tokens.at(-1);
       if (!last || last.index + 1 >= page.value.total) return;

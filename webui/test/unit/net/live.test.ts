@@ -207,26 +207,6 @@ describe('Live', () => {
     return live;
   };
 
-  it('reads tokens of an ended session again, from a position', () => {
-    const live = watching();
-    live.replayTokens('s1', 1);
-    expect(sentMessages().at(-1)).toEqual({
-      type: 'subscribe',
-      session: 's1',
-      kinds: ['token'],
-      from: { token: 1, step: 0, op: 0 },
-    });
-    live.setKinds('s1', ['token', 'step']);
-    expect(sentMessages().at(-1)).toMatchObject({ kinds: ['token'] });
-    // The end of the subscription before it does not end it.
-    socket().receive({ type: 'state', session: 's1', state: 'done' });
-    const at = { ...FROM, token: 1 };
-    socket().receive({ type: 'subscribed', session: 's1', number: 5, kinds: [], from: at });
-    sink.event.mockClear();
-    socket().receive(token(1));
-    expect(sink.event).toHaveBeenCalledTimes(1);
-  });
-
   it('delivers frames to the session of their subscription', () => {
     watching();
     socket().receive(frame(4, 2, 0));
