@@ -28,6 +28,7 @@
 #include "analysis/speculation/draft_ledger.h"
 #include "analysis/tables/session_conditions.h"
 #include "analysis/tables/weight_residency.h"
+#include "analysis/values/captured_outputs.h"
 #include "analysis/values/channels.h"
 #include "analysis/values/logit_lens.h"
 #include "analysis/values/residual_stream.h"
@@ -477,6 +478,56 @@ Analysis channels_row() {
       });
 }
 
+Analysis captured_values_row() {
+  return on_session(
+      {.name = "captured-values",
+       .path = "values",
+       .summary = "The captured values of a session: one row per output, with its shape, size and "
+                  "statistics, and how many outputs were left out",
+       .answer = "One page of outputs",
+       .cost = Cost::AllSteps,
+       .needs = "total not_captured",
+       .missing = [](const SessionInfo&) { return std::string(kNoCapturedValues); }},
+      Parameters<CapturedQuery>()
+          .number("step", "only of this step", &CapturedQuery::step, UINT32_MAX)
+          .layer("layer", "only of this layer; outside (alias none): outside the layers",
+                 &CapturedQuery::layer)
+          .text("output", "only of this name, such as l_out-3", &CapturedQuery::output)
+          .page(&CapturedQuery::page),
+      [](const SessionReader& reader, const CapturedQuery& query, const ContinueCheck& keep_going) {
+        return captured_list(reader, query, keep_going);
+      });
+}
+
+Analysis captured_output_row() {
+  const auto place = [](auto member) {
+    return [=](CapturedValuesQuery& asked) -> auto& { return asked.place.*member; };
+  };
+  return on_session(
+      {.name = "captured-output",
+       .path = "steps/{step}/ops/{op}/values",
+       .summary =
+           "The captured values of one op: statistics, a histogram and the values themselves",
+       .answer = "One page of values, in the order of the dimensions",
+       .cost = Cost::Little,
+       .example = "step=0 op=0"},
+      Parameters<CapturedValuesQuery>()
+          .path_number("step", "step number, from 0", place(&CapturedPlace::step), kMaxNumber,
+                       "is not the number of a step. Steps are numbered from 0. /steps of the "
+                       "session lists them.")
+          .path_number("op", "index of the op in the step", place(&CapturedPlace::op), kMaxNumber,
+                       "is not the number of an op. Ops are numbered from 0. /values of the "
+                       "session lists those with captured values.")
+          .text("output",
+                "which values of the op, such as l_out-3.src1. Without it: the first ones of the "
+                "list of captured values",
+                place(&CapturedPlace::output))
+          .page(&CapturedValuesQuery::page),
+      [](const SessionReader& reader, const CapturedValuesQuery& query, const ContinueCheck&) {
+        return captured_values(reader, query);
+      });
+}
+
 // --- weights
 
 Analysis compression_row() {
@@ -637,6 +688,27 @@ Analysis attention_weights_row() {
           .page(&TokenAttentionQuery::page),
       [](const SessionReader& reader, const TokenAttentionQuery& query,
          const ContinueCheck& keep_going) { return token_attention(reader, query, keep_going); });
+}
+
+Analysis attention_tokens_row() {
+  return on_session(
+      {.name = "attention-tokens",
+       .path = "attention/tokens",
+       .summary =
+           "Which tokens each token looks at, from captured attention weights: the mean over "
+           "all heads of a layer, or of all layers",
+       .answer = "One row per token",
+       .cost = Cost::AllSteps,
+       .needs = "total",
+       .missing = [](const SessionInfo&) { return std::string(kNoCapturedAttention); }},
+      Parameters<MeanAttentionQuery>()
+          .number("layer", "only this layer", &MeanAttentionQuery::layer,
+                  std::numeric_limits<std::int32_t>::max())
+          .number("head", "only this head", &MeanAttentionQuery::head, UINT32_MAX)
+          .range("token", "tokens that look at others", &MeanAttentionQuery::tokens, UINT32_MAX)
+          .page(&MeanAttentionQuery::page),
+      [](const SessionReader& reader, const MeanAttentionQuery& query,
+         const ContinueCheck& keep_going) { return mean_attention(reader, query, keep_going); });
 }
 
 Analysis kv_row() {
@@ -892,7 +964,10 @@ std::vector<Analysis> all_rows() {
   std::vector<Analysis> rows = {
       attention_row(),
       attention_weights_row(),
+      attention_tokens_row(),
       breakdown_row(),
+      captured_output_row(),
+      captured_values_row(),
       comparison_row(),
       compression_row(),
       conditions_row(),

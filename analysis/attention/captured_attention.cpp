@@ -82,9 +82,18 @@ std::optional<LayerId> cache_of(const GraphTemplate& graph, const Op& op) {
   return graph.tensor(root).layer;
 }
 
-// Calls `visit(row)` for each head and token of each captured op, in order.
+// The tokens of a query; nullopt: all.
+using WantedTokens = std::optional<TokenRange>;
+bool evaluates(const Step& step, const WantedTokens& wanted) {
+  return !wanted || (step.first_token < wanted->to &&
+                     std::uint64_t{step.first_token} + step.n_tokens > wanted->from);
+}
+
+// Calls `visit(row)` for each head and token of each captured op, in order. Steps that evaluate no
+// token of `wanted` are left out.
 template <class Visit>
 std::expected<void, TraceError> walk_attention(const SessionReader& reader,
+                                               const WantedTokens& wanted,
                                                const ContinueCheck& keep_going, Visit visit) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
@@ -116,12 +125,25 @@ std::expected<void, TraceError> walk_attention(const SessionReader& reader,
                       if (!derived) return std::unexpected(derived.error());
                       if (*derived == nullptr) return {};
                       cells.write(**derived, step);
+                      if (!evaluates(step, wanted)) return {};
                       return reader.for_each_values(step.id, 1, [&](const StepValues& of) {
                         for (const OutputValues& values : of.outputs)
                           visit_op(*(*derived)->graph, step, values);
                         return true;
                       });
                     });
+}
+
+// Calls `add(list[token], weight)` for the keys that are one of the session's tokens. The list
+// grows as needed.
+template <class Number, class Add>
+void for_each_key(const Row& row, std::size_t tokens, std::vector<Number>& list, Add add) {
+  for (std::size_t key = 0; key < row.weights.size(); ++key) {
+    const std::uint32_t token = row.tokens[key];
+    if (token >= tokens) continue;
+    if (token >= list.size()) list.resize(token + std::size_t{1});
+    add(list[token], row.weights[key]);
+  }
 }
 
 // The sums of the columns of HeadAttention.
@@ -187,20 +209,59 @@ std::expected<Page<TokenAttention>, TraceError> token_attention(const SessionRea
   const auto is = [](const std::optional<std::uint32_t>& asked, std::int64_t value) {
     return !asked || std::int64_t{*asked} == value;
   };
-  const auto walked = walk_attention(reader, keep_going, [&](const Row& row) {
+  WantedTokens wanted;
+  if (query.token) wanted = TokenRange{.from = *query.token, .to = *query.token + 1};
+  const auto walked = walk_attention(reader, wanted, keep_going, [&](const Row& row) {
     if (!is(query.layer, row.layer.v) || !is(query.head, row.head) || !is(query.token, row.token))
       return;
     if (!query.page.contains(page.total++)) return;
     TokenAttention& of = page.rows.emplace_back(
         TokenAttention{.layer = row.layer, .head = row.head, .token = row.token, .weights = {}});
-    for (std::size_t key = 0; key < row.weights.size(); ++key) {
-      const std::uint32_t token = row.tokens[key];
-      if (token >= tokens->size()) continue;
-      if (token >= of.weights.size()) of.weights.resize(token + std::size_t{1});
-      of.weights[token] = row.weights[key];
-    }
+    for_each_key(row, tokens->size(), of.weights, [](float& weight, float more) { weight = more; });
   });
   if (!walked) return std::unexpected(walked.error());
+  return page;
+}
+
+std::expected<Page<MeanAttention>, TraceError> mean_attention(const SessionReader& reader,
+                                                              const MeanAttentionQuery& query,
+                                                              const ContinueCheck& keep_going) {
+  const auto tokens = reader.tokens(0, UINT32_MAX);
+  if (!tokens) return std::unexpected(tokens.error());
+  TokenAttentionQuery named{.layer = query.layer, .head = query.head, .token = {}, .page = {}};
+  if (query.tokens && query.tokens->from > 0) named.token = query.tokens->from;
+  if (auto there = check(reader, named, tokens->size()); !there)
+    return std::unexpected(there.error());
+  struct Mean {
+    std::uint64_t heads = 0;
+    std::vector<double> sums;
+  };
+  std::vector<std::pair<std::uint32_t, Mean>> means;           // of the page
+  std::map<std::uint32_t, std::optional<std::size_t>> places;  // in `means`; nullopt: not there
+  const auto walked = walk_attention(reader, query.tokens, keep_going, [&](const Row& row) {
+    if ((query.layer && std::int64_t{*query.layer} != row.layer.v) ||
+        (query.head && *query.head != row.head) ||
+        (query.tokens && (row.token < query.tokens->from || row.token >= query.tokens->to)))
+      return;
+    const auto [at, is_new] = places.try_emplace(row.token);
+    if (is_new && query.page.contains(places.size() - 1)) {
+      at->second = means.size();
+      means.emplace_back(row.token, Mean{});
+    }
+    if (!at->second) return;
+    Mean& mean = means[*at->second].second;
+    ++mean.heads;
+    for_each_key(row, tokens->size(), mean.sums,
+                 [](double& sum, float weight) { sum += double{weight}; });
+  });
+  if (!walked) return std::unexpected(walked.error());
+  Page<MeanAttention> page{.total = places.size(), .rows = {}};
+  for (const auto& [token, mean] : means) {
+    MeanAttention& of =
+        page.rows.emplace_back(MeanAttention{.token = token, .heads = mean.heads, .weights = {}});
+    for (const double sum : mean.sums)
+      of.weights.push_back(static_cast<float>(sum / static_cast<double>(mean.heads)));
+  }
   return page;
 }
 
@@ -209,8 +270,9 @@ std::expected<AttentionTable, TraceError> attention_table(const SessionReader& r
   const auto tokens = reader.tokens(0, UINT32_MAX);
   if (!tokens) return std::unexpected(tokens.error());
   std::map<std::pair<LayerId, std::uint32_t>, Sums> heads;
-  const auto walked = walk_attention(
-      reader, keep_going, [&](const Row& row) { add(heads[{row.layer, row.head}], row, *tokens); });
+  const auto walked = walk_attention(reader, {}, keep_going, [&](const Row& row) {
+    add(heads[{row.layer, row.head}], row, *tokens);
+  });
   if (!walked) return std::unexpected(walked.error());
   AttentionTable table;
   for (const auto& [of, sums] : heads) {
@@ -245,6 +307,23 @@ static const Fields<TokenAttention>& fields_of(const TokenAttention*) {
 
 const Fields<Page<TokenAttention>>& fields_of(const Page<TokenAttention>*) {
   static const auto fields = page_fields<TokenAttention>("TokenAttentions");
+  return fields;
+}
+
+static const Fields<MeanAttention>& fields_of(const MeanAttention*) {
+  static const auto fields =
+      Fields<MeanAttention>("MeanAttention")
+          .add("token", "that looks at others", &MeanAttention::token)
+          .add("heads", "captured heads of the layers asked for, over which the weights are means",
+               &MeanAttention::heads)
+          .add("weights",
+               "of tokens 0, 1, ... in this order. 0: outside the sliding window, or not seen",
+               &MeanAttention::weights);
+  return fields;
+}
+
+const Fields<Page<MeanAttention>>& fields_of(const Page<MeanAttention>*) {
+  static const auto fields = page_fields<MeanAttention>("MeanAttentions");
   return fields;
 }
 

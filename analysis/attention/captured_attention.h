@@ -34,6 +34,31 @@ std::expected<Page<TokenAttention>, TraceError> token_attention(
 
 const Fields<Page<TokenAttention>>& fields_of(const Page<TokenAttention>*);
 
+// The same as a mean over the heads of one layer or of several, by token.
+struct MeanAttention {
+  std::uint32_t token = 0;
+  std::uint64_t heads = 0;     // that were captured for the token
+  std::vector<float> weights;  // as of TokenAttention
+};
+
+struct TokenRange {
+  std::uint32_t from = 0, to = 0;  // half-open
+};
+
+struct MeanAttentionQuery {
+  std::optional<std::uint32_t> layer{}, head{};  // nullopt: all
+  std::optional<TokenRange> tokens{};            // that look at others
+  PageRange page;
+};
+
+// In the order in which the tokens were evaluated. Errors: NotFound, the session has no such layer,
+// head or token.
+std::expected<Page<MeanAttention>, TraceError> mean_attention(
+    const SessionReader& reader, const MeanAttentionQuery& query,
+    const ContinueCheck& keep_going = never_cancel);
+
+const Fields<Page<MeanAttention>>& fields_of(const Page<MeanAttention>*);
+
 // Means over the captured tokens except token 0, which has only itself to look at.
 struct HeadAttention {
   LayerId layer;

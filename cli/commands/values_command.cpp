@@ -6,7 +6,6 @@
 #include <format>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,7 +14,9 @@
 #include "analysis/common/format_units.h"
 #include "analysis/common/op_info.h"
 #include "analysis/tables/value_summary.h"
+#include "analysis/values/captured_outputs.h"
 #include "api/exchange/rows/byte_sink.h"
+#include "api/exchange/values/value_files.h"
 #include "api/json/json.h"
 #include "api/text/shape_text.h"
 #include "cli/commands/verbs.h"
@@ -51,37 +52,10 @@ struct Captured {
   std::uint64_t not_captured = 0;
 };
 
-// Calls `visit(step, graph, name, output)` for the outputs that the options select, in order, until
-// it returns an error. Returns how many were not captured.
-template <class Visit>
-std::expected<std::uint64_t, TraceError> each_output(const SessionReader& reader,
-                                                     const ValuesOptions& options,
-                                                     const ContinueCheck& keep_going, Visit visit) {
-  std::uint64_t not_captured = 0;
-  std::expected<void, TraceError> done;
-  const auto add = [&](const StepValues& of) {
-    if (!keep_going()) done = std::unexpected(cancelled_error());
-    not_captured += of.not_captured;
-    if (!done || of.outputs.empty()) return done.has_value();
-    const auto step = reader.step(of.step);
-    const auto graph = step ? reader.graph(step->graph) : std::unexpected(step.error());
-    if (!graph) {
-      done = std::unexpected(graph.error());
-      return false;
-    }
-    for (const OutputValues& output : of.outputs) {
-      const std::string tensor = value_name(**graph, output);
-      if (options.output && tensor != *options.output) continue;
-      done = visit(of.step, **graph, tensor, output);
-      if (!done) return false;
-    }
-    return true;
-  };
-  const auto read = options.step ? reader.for_each_values(StepId{*options.step}, 1, add)
-                                 : reader.for_each_values(StepId{0}, UINT32_MAX, add);
-  if (!read) return std::unexpected(read.error());
-  if (!done) return std::unexpected(done.error());
-  return not_captured;
+CapturedSelection selection_of(const ValuesOptions& options) {
+  CapturedSelection selection{.step = {}, .output = options.output.value_or("")};
+  if (options.step) selection.step = StepId{*options.step};
+  return selection;
 }
 
 // The values are kept if an output is named.
@@ -102,7 +76,7 @@ std::expected<Captured, TraceError> captured_outputs(const SessionReader& reader
          .summary = summary_of(output)});
     return {};
   };
-  const auto not_captured = each_output(reader, options, keep_going, add);
+  const auto not_captured = for_each_captured(reader, selection_of(options), keep_going, add);
   if (!not_captured) return std::unexpected(not_captured.error());
   captured.not_captured = *not_captured;
   return captured;
@@ -161,73 +135,6 @@ Json json_of(const CapturedOutput& of) {
   return json;
 }
 
-// The dimensions, outermost first, without those of 1 that are outermost.
-std::vector<std::uint64_t> array_shape(const OutputValues& values) {
-  std::size_t dimensions = values.ne.size();
-  while (dimensions > 1 && values.ne[dimensions - 1] == 1) --dimensions;
-  return {values.ne.rend() - static_cast<std::ptrdiff_t>(dimensions), values.ne.rend()};
-}
-
-// The file format of numpy.save(), version 1.0.
-std::string npy_of(const OutputValues& values) {
-  std::string shape;
-  for (const std::uint64_t n : array_shape(values)) shape += std::format("{}, ", n);
-  std::string header =
-      std::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", shape);
-  constexpr std::size_t kFixed = 10, kAlignment = 64;
-  const std::size_t size = kFixed + header.size() + 1;  // with the line break
-  header.append((kAlignment - size % kAlignment) % kAlignment, ' ');
-  header += '\n';
-  std::string npy("\x93NUMPY\x01\x00", 8);
-  npy += static_cast<char>(header.size() & 0xFF);
-  npy += static_cast<char>(header.size() >> 8);
-  npy += header;
-  const auto bytes = std::as_bytes(std::span(values.values));
-  npy.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return npy;
-}
-
-std::uint64_t bytes_of(const OutputValues& values) {
-  std::uint64_t n = sizeof(float);
-  for (const std::uint64_t ne : values.ne) n *= ne;
-  return n;
-}
-
-// The format of safetensors: the length of the header in 8 bytes, the header as JSON, the values
-// one array after the other. They are read a second time, one step at a time.
-std::expected<void, TraceError> write_safetensors(const std::filesystem::path& path,
-                                                  const SessionReader& reader,
-                                                  const std::vector<CapturedOutput>& outputs,
-                                                  const ValuesOptions& options,
-                                                  const ContinueCheck& keep_going) {
-  Json header = Json::object();
-  std::uint64_t at = 0;
-  for (const CapturedOutput& of : outputs) {
-    const std::uint64_t end = at + bytes_of(of.values);
-    header[std::format("step{}.op{}.{}", of.step.v, of.values.op.v, of.tensor)] = {
-        {"dtype", "F32"}, {"shape", array_shape(of.values)}, {"data_offsets", {at, end}}};
-    at = end;
-  }
-  std::string text = text_of(header);
-  constexpr std::size_t kAlignment = 8;
-  text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
-  std::string length;
-  for (unsigned shift = 0; shift < 64; shift += 8)
-    length += static_cast<char>(text.size() >> shift & 0xFF);
-  auto file = exchange::OutputFile::create(path);
-  if (!file) return std::unexpected(file.error());
-  if (auto written = file->write(length + text); !written) return written;
-  const auto written =
-      each_output(reader, options, keep_going,
-                  [&](StepId, const GraphTemplate&, const std::string&, const OutputValues& of) {
-                    const auto bytes = std::as_bytes(std::span(of.values));
-                    return file->write(std::string_view(reinterpret_cast<const char*>(bytes.data()),
-                                                        bytes.size()));
-                  });
-  if (!written) return std::unexpected(written.error());
-  return file->commit();
-}
-
 std::string which(const ValuesOptions& options) {
   return std::format("{}{}", options.output ? std::format(" of {}", *options.output) : "",
                      options.step ? std::format(" in step {}", *options.step) : "");
@@ -259,13 +166,17 @@ int run(const ValuesOptions& options) {
       return progress.failed(
           std::format("{} has {} outputs{}; --npy writes one. Add --step or another --op.",
                       options.file, outputs.size(), which(options)));
-    if (const auto written = exchange::write_file(file, npy_of(outputs[0].values)); !written)
+    if (const auto written = exchange::write_file(file, exchange::npy_of(outputs[0].values));
+        !written)
       return progress.failed(written.error());
     return progress.exit_code();
   }
   if (options.safetensors) {
-    const auto written =
-        write_safetensors(file, *reader, outputs, options, progress.start("writing the values"));
+    auto out = exchange::OutputFile::create(file);
+    if (!out) return progress.failed(out.error());
+    auto written = exchange::write_safetensors(*reader, selection_of(options), out->sink(),
+                                               progress.start("writing the values"));
+    if (written) written = out->commit();
     if (!written) return progress.failed(written.error());
     progress.end();
     return progress.exit_code();

@@ -31,6 +31,12 @@ OrProblem<StepId> step_in_path(const Request& request) {
       .transform([](std::uint32_t number) { return StepId{number}; });
 }
 
+OrProblem<OpId> op_in_path(const Request& request) {
+  return number_in_path(request, "op",
+                        "Ops are numbered from 0. /steps/STEP/ops of the session lists them.")
+      .transform([](std::uint32_t number) { return OpId{number}; });
+}
+
 OrProblem<TemplateId> template_in_path(const Request& request) {
   const char* const where = "Templates are numbered from 1. /templates of the session lists them.";
   return number_in_path(request, "template", where)

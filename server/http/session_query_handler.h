@@ -49,6 +49,7 @@ class ParameterReader {
 // Path parameters. NotFound when the text is not a number.
 std::expected<StepId, Problem> step_in_path(const httplib::Request& request);
 std::expected<TemplateId, Problem> template_in_path(const httplib::Request& request);
+std::expected<OpId, Problem> op_in_path(const httplib::Request& request);
 std::expected<LayerId, Problem> layer_in_path(const httplib::Request& request);
 
 // Reads the parameters kind, source, layer and component, and a name substring from the

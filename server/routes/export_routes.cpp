@@ -15,6 +15,7 @@
 #include "api/exchange/export.h"
 #include "api/exchange/run_folder/run_folder.h"
 #include "api/exchange/run_folder/tar.h"
+#include "api/exchange/values/value_files.h"
 #include "server/frontend/arrival.h"
 #include "server/frontend/handler_slot.h"
 #include "server/http/concurrency_limit.h"
@@ -181,6 +182,10 @@ void send_folder(const Request& request, Response& response, ExportSlot slot,
        });
 }
 
+Problem too_many_exports() {
+  return {ErrorCode::TooManyQueries, "Too many exports are running. Try again in a moment."};
+}
+
 void send_export(const Request& request, Response& response, SessionStore& sessions,
                  Retention& retention, const std::filesystem::path& viewer,
                  ConcurrencyLimit& limit) {
@@ -192,10 +197,7 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
   auto opened = sessions.open(id);
   if (!opened) return respond(response, problem_of(opened.error()));
   auto taken = limit.take();
-  if (!taken) {
-    return respond(response, Problem{ErrorCode::TooManyQueries,
-                                     "Too many exports are running. Try again in a moment."});
-  }
+  if (!taken) return respond(response, too_many_exports());
   auto slot = std::make_shared<const ConcurrencyLimit::Slot>(*std::move(taken));
   // The export is generated while it is sent, so damage in its range must be detected before.
   const auto readable_steps = truncate_at_damage(*opened, options, while_connected(request));
@@ -233,14 +235,59 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
        });
 }
 
+// Whether the session has an output of the selection.
+std::expected<bool, TraceError> has_captured(const SessionReader& reader,
+                                             const CapturedSelection& selection,
+                                             const ContinueCheck& keep_going) {
+  bool any = false;
+  const auto read = for_each_captured(
+      reader, selection, keep_going,
+      [&](StepId, const GraphTemplate&, const std::string&, const OutputValues&) {
+        any = true;
+        return std::expected<void, TraceError>(std::unexpected(cancelled_error()));  // enough
+      });
+  if (!read && !any) return std::unexpected(read.error());
+  return any;
+}
+
+// All captured values of the session, or of a step.
+void send_values(const Request& request, Response& response, SessionStore& sessions,
+                 ConcurrencyLimit& limit) {
+  const auto step = number_parameter(request, "step", kMaxId);
+  if (!step) return respond(response, step.error());
+  CapturedSelection selection;
+  if (*step) selection.step = StepId{static_cast<std::uint32_t>(**step)};
+  const std::string& id = request.path_params.at("id");
+  if (not_modified(request, response, sessions.tag(id))) return;
+  auto opened = sessions.open(id);
+  if (!opened) return respond(response, problem_of(opened.error()));
+  auto taken = limit.take();
+  if (!taken) return respond(response, too_many_exports());
+  auto slot = std::make_shared<const ConcurrencyLimit::Slot>(*std::move(taken));
+  const auto readable_steps = opened->truncate_at_damage(while_connected(request));
+  if (!readable_steps) return respond(response, problem_of(readable_steps.error()));
+  set_damage_header(response, *readable_steps);
+  const auto reader = std::make_shared<const SessionReader>(*std::move(opened));
+  const auto any = has_captured(*reader, selection, while_connected(request));
+  if (!any) return respond(response, problem_of(any.error()));
+  if (!*any) return respond(response, Problem{ErrorCode::NotFound, kNoCapturedValues});
+  send(response, std::move(slot), id + ".safetensors", "application/octet-stream",
+       [reader, selection](const ByteSink& sink, const ContinueCheck& keep_going) {
+         return write_safetensors(*reader, selection, sink, keep_going);
+       });
+}
+
 }  // namespace
 
 void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention& retention,
                        const StaticFiles& page) {
-  http.Get("/api/v1/sessions/:id/export",
-           [&, limit = std::make_shared<ConcurrencyLimit>(kMaxExports)](const Request& request,
-                                                                        Response& response) {
-             send_export(request, response, sessions, retention, viewer_in(page.folder()), *limit);
+  const auto limit = std::make_shared<ConcurrencyLimit>(kMaxExports);
+  http.Get("/api/v1/sessions/:id/export", [&, limit](const Request& request, Response& response) {
+    send_export(request, response, sessions, retention, viewer_in(page.folder()), *limit);
+  });
+  http.Get("/api/v1/sessions/:id/values/file",
+           [&sessions, limit](const Request& request, Response& response) {
+             send_values(request, response, sessions, *limit);
            });
 }
 

@@ -101,6 +101,7 @@ void add_session_routes(httplib::Server& http, const SessionServices& services) 
   add_export_routes(http, sessions, retention, page);
   add_trace_routes(http, sessions, indexes, queue);
   add_analysis_routes(http, sessions, indexes, queue);
+  add_values_routes(http, sessions, queue);
   add_heat_routes(http, sessions, indexes, queue);
   add_query_routes(http, sessions, totals, statements);
   add_set_routes(http, sessions, indexes, queue);

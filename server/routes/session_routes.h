@@ -44,6 +44,8 @@ void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexCache&
 // The analyses of analysis/analyses.h.
 void add_analysis_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
                          QueryQueue& queue);
+// Captured values of an op: picture, file.
+void add_values_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue);
 // Heat maps, memory maps and timelines.
 void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
                      QueryQueue& queue);

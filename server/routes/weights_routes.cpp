@@ -143,8 +143,8 @@ class WeightsRoutes {
           const auto found =
               or_problem(tensor_picture(reader, tensor, *columns_axis, *rows_axis, of, keep_going));
           if (!found) return respond(out, found.error());
-          respond(out, columns ? TextResponse{columns_of(*found, tensor), kColumnsType}
-                               : TextResponse{json_of(*found, tensor), "application/json"});
+          respond(out, columns ? TextResponse{columns_of(*found, tensor.name), kColumnsType}
+                               : TextResponse{json_of(*found, tensor.name), "application/json"});
         });
   }
 

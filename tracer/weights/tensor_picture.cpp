@@ -2,10 +2,8 @@
 
 #include <ggml.h>
 
-#include <algorithm>
 #include <cmath>
 #include <format>
-#include <limits>
 
 #include "tracer/weights/block_parameters.h"
 #include "tracer/weights/ggml_type_name.h"
@@ -13,51 +11,6 @@
 namespace tt {
 
 namespace {
-
-// Sums of the pixels of one row of cells.
-class CellRow {
- public:
-  CellRow(const PictureAxis& x, CellOf of) : of_(of), sums_(x.pixels), counts_(x.pixels) {
-    for (std::uint32_t pixel = 0; pixel <= x.pixels; ++pixel) starts_.push_back(x.start_of(pixel));
-  }
-  void add(std::span<const float> row) {
-    for (std::size_t pixel = 0; pixel < sums_.size(); ++pixel) {
-      const auto part = row.subspan(starts_[pixel], starts_[pixel + 1] - starts_[pixel]);
-      double sum = sums_[pixel];
-      // NaN and infinity times 0 are NaN, which every later sum keeps.
-      float faults = 0;
-      if (of_ == CellOf::MaxAbs) {
-        for (const float value : part) {
-          sum = std::max(sum, static_cast<double>(std::abs(value)));
-          faults += value * 0;
-        }
-      } else {
-        for (const float value : part) {
-          sum += static_cast<double>(value);
-          faults += value * 0;
-        }
-      }
-      sums_[pixel] = sum + static_cast<double>(faults);
-      if (std::isnan(faults)) sums_[pixel] = std::numeric_limits<double>::quiet_NaN();
-      counts_[pixel] += part.size();
-    }
-  }
-  // Appends the cells and begins the next row.
-  void end(std::vector<float>& cells) {
-    for (std::size_t pixel = 0; pixel < sums_.size(); ++pixel)
-      cells.push_back(static_cast<float>(of_ == CellOf::MaxAbs
-                                             ? sums_[pixel]
-                                             : sums_[pixel] / static_cast<double>(counts_[pixel])));
-    std::ranges::fill(sums_, 0);
-    std::ranges::fill(counts_, 0);
-  }
-
- private:
-  const CellOf of_;
-  std::vector<std::uint64_t> starts_;
-  std::vector<double> sums_;
-  std::vector<std::uint64_t> counts_;
-};
 
 // The numbers of a row that the cells are made of: its values, or a parameter of their blocks for
 // each of them.
@@ -90,11 +43,6 @@ class CellValues {
   std::vector<float> values_;
 };
 
-std::uint64_t most_in_a_pixel(const PictureAxis& axis) {
-  const std::uint64_t positions = axis.to - axis.from;
-  return (positions + axis.pixels - 1) / axis.pixels;
-}
-
 }  // namespace
 
 std::string no_picture_reason(const GgufTensor& tensor, CellOf of) {
@@ -105,17 +53,6 @@ std::string no_picture_reason(const GgufTensor& tensor, CellOf of) {
   if (of == CellOf::Minimum && !layout->has_minima)
     return std::format("the blocks of type {} have no minima", tensor.type);
   return {};
-}
-
-std::optional<PictureAxis> picture_axis(std::uint64_t size, std::uint64_t from, std::uint64_t to,
-                                        std::uint32_t pixels) {
-  to = std::min(to, size);
-  if (from >= to) return std::nullopt;
-  return PictureAxis{.size = size,
-                     .from = from,
-                     .to = to,
-                     .pixels = static_cast<std::uint32_t>(
-                         std::min<std::uint64_t>(to - from, std::max(pixels, 1U)))};
 }
 
 std::expected<TensorPicture, std::string> tensor_picture(WeightReader& reader,
@@ -143,9 +80,7 @@ std::expected<TensorPicture, std::string> tensor_picture(WeightReader& reader,
       });
   if (!read) return std::unexpected(std::move(read.error()));
   if (!whole) return std::unexpected("cancelled");
-  for (const float cell : picture.cells)
-    if (std::isfinite(cell)) picture.largest = std::max(picture.largest, std::abs(cell));
-  picture.values_per_cell = most_in_a_pixel(x) * most_in_a_pixel(y);
+  finish(picture);
   return picture;
 }
 

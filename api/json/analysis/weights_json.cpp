@@ -24,10 +24,13 @@ Json axis_json(const PictureAxis& axis) {
   return {{"size", axis.size}, {"from", axis.from}, {"to", axis.to}, {"pixels", axis.pixels}};
 }
 
-Json description(const TensorPicture& picture, const GgufTensor& tensor) {
-  return {{"tensor", tensor.name},      {"value", to_text(picture.of)},
-          {"x", axis_json(picture.x)},  {"y", axis_json(picture.y)},
-          {"largest", picture.largest}, {"values_per_cell", picture.values_per_cell}};
+Json description(const TensorPicture& picture, std::string_view name) {
+  return {{"tensor", name},
+          {"value", to_text(picture.of)},
+          {"x", axis_json(picture.x)},
+          {"y", axis_json(picture.y)},
+          {"largest", picture.largest},
+          {"values_per_cell", picture.values_per_cell}};
 }
 
 }  // namespace
@@ -93,8 +96,8 @@ Json to_json(const TensorValue& value) {
           {"block", {{"first", value.first}, {"values", value.values}, {"bytes", bytes}}}};
 }
 
-std::string json_of(const TensorPicture& picture, const GgufTensor& tensor) {
-  Json json = description(picture, tensor), cells = Json::array();
+std::string json_of(const TensorPicture& picture, std::string_view name) {
+  Json json = description(picture, name), cells = Json::array();
   for (std::size_t y = 0; y < picture.y.pixels; ++y) {
     Json& row = cells.emplace_back(Json::array());
     for (std::size_t x = 0; x < picture.x.pixels; ++x)
@@ -104,12 +107,12 @@ std::string json_of(const TensorPicture& picture, const GgufTensor& tensor) {
   return text_of(json);
 }
 
-std::string columns_of(const TensorPicture& picture, const GgufTensor& tensor) {
+std::string columns_of(const TensorPicture& picture, std::string_view name) {
   return raster_frame({.width = picture.x.pixels,
                        .height = picture.y.pixels,
                        .largest = static_cast<double>(picture.largest),
                        .total = static_cast<double>(picture.values_per_cell)},
-                      picture.cells, text_of(description(picture, tensor)));
+                      picture.cells, text_of(description(picture, name)));
 }
 
 Json to_json(const ErrorSum& error) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/json/json.h"
@@ -25,9 +26,9 @@ Json to_json(const TensorDetails& details);
 Json to_json(const TensorDetails::Row& row);
 // One value, its block as hexadecimal digits. A value that is not finite is null.
 Json to_json(const TensorValue& value);
-// The picture of the tensor as JSON, and as a raster of api/raster_format.md.
-std::string json_of(const TensorPicture& picture, const GgufTensor& tensor);
-std::string columns_of(const TensorPicture& picture, const GgufTensor& tensor);
+// The picture of an array of this name as JSON, and as a raster of api/raster_format.md.
+std::string json_of(const TensorPicture& picture, std::string_view name);
+std::string columns_of(const TensorPicture& picture, std::string_view name);
 // {"rmse", "relative_error", "cosine", "max_error"}
 Json to_json(const ErrorSum& error);
 // tensor_json(), "reference_type" (null: not in the reference), and the errors, or "error": why

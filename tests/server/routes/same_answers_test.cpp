@@ -309,8 +309,9 @@ TEST_P(SameAnswers, NameWhatIsNotThere) {
 TEST(Analyses, SayThatAQuestionDoesNotApply) {
   // Nothing is captured.
   const std::set<std::string_view> captured = {
-      "attention", "attention-weights",    "channels", "expert-margins",
-      "lens",      "expert-token-margins", "residual"};
+      "attention", "attention-tokens", "attention-weights",    "captured-values",
+      "channels",  "expert-margins",   "expert-token-margins", "lens",
+      "residual"};
   const std::set<std::string_view> drafts = {"drafts"};
   const std::set<std::string_view> experts = {"expert-caches", "expert-pinning", "expert-tokens",
                                               "experts"};

@@ -22,6 +22,7 @@ const KEY = 'the-key-of-the-contract-test';
 const PATH_PARAMETERS = {
   template: '1',
   step: '0',
+  op: '0',
   layer: '0',
   /** The session to compare with. */
   get other() {

@@ -7,7 +7,8 @@ export const DENSE = 'pocket';
 export const PROMPT = { prompt: 'Once upon a time', max_tokens: 2, residency_interval_ms: 0 };
 // What the sessions of the test captured: of every model and prompt in the same shape.
 export const CAPTURE = { capture: ['^embd$@S0@R1@K4'] };
-const CAPTURED = { step: '0', op: '0', tensor: 'embd.top' };
+const NAME = 'embd.top';
+const CAPTURED = { step: '0', op: '0', tensor: NAME };
 
 const WEIGHT = { name: 'blk.0.attn_q.weight' };
 
@@ -42,6 +43,18 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     ]),
   ),
   attentionWeights: { layer: [0, 1], head: [0, 1], token: [0, 1] },
+  attentionTokens: { layer: [0, 1], head: [0, 1], from_token: [0, 1], to_token: [1, 2] },
+  capturedValues: { step: [0], layer: [0, 'outside', 'none'], output: [NAME] },
+  capturedOutput: { output: [NAME] },
+  capturedFile: { output: [NAME] },
+  capturedFiles: { step: [0] },
+  capturedPicture: {
+    output: [NAME],
+    x_from: [0, 1],
+    x_to: [1, 2],
+    y_from: [0],
+    y_to: [1, 2],
+  },
   lens: { layer: [0, 'outside', 'none'], token: [0, 1] },
   expertTokenMargins: { layer: [0, 'outside', 'none'], token: [0, 1] },
   channels: { layer: [0, 'outside', 'none'], output: [] }, // rows of the largest values have no channels
@@ -69,7 +82,7 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
   },
   // A command has one field; the others have a separate test.
   debug: { until: [], count: [], break: [], delete: [], change: [], keep: [], release: [] },
-  comparedValuesPicture: { step: [0], op: [0], tensor: ['embd.top'] },
+  comparedValuesPicture: { step: [0], op: [0], tensor: [NAME] },
   // The number of the stop is not known here.
   debugValues: { tensor: ['output'], indices: ['', '0', '*'], stop: [] },
   // The layer has one router; the session has only these phases.
