@@ -214,6 +214,24 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
         wire.comparedValuesPicture,
         { query },
       ),
+    // Captured values of an op.
+    capturedPicture: (
+      session: string,
+      step: number,
+      op: number,
+      query: wire.CapturedPictureQuery,
+      signal?: AbortSignal,
+    ) =>
+      whileBusy(
+        () =>
+          callBinary(
+            send,
+            `sessions/${id(session)}/steps/${step}/ops/${op}/values/picture`,
+            decodeWeightsPicture,
+            { query: { ...query, format: 'columns' }, signal },
+          ),
+        signal,
+      ),
     conditions: (session: string, signal?: AbortSignal) =>
       get(`sessions/${id(session)}/conditions`, wire.conditions, { signal }),
     // An analysis of a session: `path` below its address.

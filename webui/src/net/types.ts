@@ -574,6 +574,54 @@ export const lens = object<{ readonly total: number; readonly rows: readonly Len
     }),
   ),
 });
+export type MeanAttention = Schemas['MeanAttention'];
+export const meanAttention = object<{
+  readonly total: number;
+  readonly rows: readonly MeanAttention[];
+}>({
+  total: num,
+  rows: list(object<MeanAttention>({ token: num, weights: list(num) })),
+});
+const captured = {
+  step: num,
+  op: num,
+  token: num,
+  tokens: num,
+  operation: str,
+  output: str,
+  part: str,
+  layer: nullable(num),
+  type: str,
+  shape: list(num),
+  bytes: num,
+  min: nullable(num),
+  max: nullable(num),
+  mean: nullable(num),
+  std: nullable(num),
+  norm: nullable(num),
+  nan: num,
+  inf: num,
+};
+export type CapturedOutput = Schemas['CapturedOutput'];
+export type CapturedOutputs = Schemas['CapturedOutputs'];
+export const capturedOutputs = object<CapturedOutputs>({
+  total: num,
+  bytes: num,
+  not_captured: num,
+  rows: list(object<CapturedOutput>(captured)),
+});
+export type CapturedOutputValues = Schemas['CapturedOutputValues'];
+export type CapturedPictureQuery = NonNullable<
+  operations['capturedPicture']['parameters']['query']
+>;
+export const capturedOutputValues = object<CapturedOutputValues>({
+  ...captured,
+  total: num,
+  histogram: list(
+    object<CapturedOutputValues['histogram'][number]>({ from: num, to: num, count: num }),
+  ),
+  values: list(nullable(num)),
+});
 export type ResidualLayer = Schemas['ResidualLayer'];
 export const residual = object<{ readonly layers: readonly ResidualLayer[] }>({
   layers: list(object<ResidualLayer>({ tokens: num })),

@@ -102,6 +102,16 @@ export const PANELS: readonly Panel[] = [
     body: lazy(async () => (await import('./weights/WeightsPanel')).WeightsPanel),
   },
   {
+    id: 'values',
+    server: true,
+    title: 'Values',
+    words: 'captured outputs activations capture tensors npy safetensors histogram picture',
+    needs: 'steps',
+    about:
+      'What ops computed, of a run that captured it: a list of the outputs with their statistics, a histogram, and a picture that is zoomed to single values.',
+    body: lazy(async () => (await import('./values/ValuesPanel')).ValuesPanel),
+  },
+  {
     id: 'sql',
     server: true,
     title: 'SQL',

@@ -87,6 +87,7 @@ export const PANELS = new Set([
   'analytics',
   'compare',
   'weights',
+  'values',
   'sql',
   'debug',
 ]);

@@ -8,6 +8,7 @@ import type { Store } from '../../state/store';
 import { outputOfSelection } from '../../state/view/follow_selection';
 import { useExact, usePart, useResource } from '../../ui/hooks';
 import { Failed, FailedLoad, Loading } from '../../ui/States';
+import { CapturedValues } from './CapturedValues';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
 import { InspectionView, NotFound, type DetailsProps } from './InspectionView';
 
@@ -61,6 +62,7 @@ export function OpDetails({
       what={inspectOp(op, graph.value, rows, byIndex)}
     >
       {store.has('debug') && <BreakHere store={store} session={session} selection={selection} />}
+      <CapturedValues store={store} session={session} op={op.op} />
       {accesses.error && <Failed what="The accesses cannot be shown." error={accesses.error} />}
       {rows && <Accesses store={store} rows={rows} />}
     </InspectionView>
@@ -137,6 +139,9 @@ export function GraphDetails({
         what={inspectNode(node, graph.value, byIndex, about)}
       >
         <BreakHere store={store} session={session} selection={selection} />
+        {node.executed_op !== null && (
+          <CapturedValues store={store} session={session} op={node.executed_op} />
+        )}
       </InspectionView>
     );
   }

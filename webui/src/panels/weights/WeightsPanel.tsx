@@ -7,7 +7,6 @@ import { formatBytes, formatCount, formatShape, plural } from '../../format';
 import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/column';
 import { errorText } from '../../net/api';
 import type { TensorWeights, WeightBins, WeightsOfTensor, WeightsValue } from '../../net/types';
-import { gradientOf } from '../../plane/colours';
 import { isWholeCamera, wholeCamera } from '../../plane/layout';
 import type { Plane } from '../../plane/plane';
 import { PlaneView } from '../../plane/PlaneView';
@@ -30,11 +29,11 @@ import {
   encodeWeights,
   VIEWS,
   withTensor,
-  type CellsOf,
   type WeightsView,
 } from './weights_options';
 import { BarChart } from './BarChart';
 import { ErrorsView } from './ErrorsView';
+import { PictureLegend } from './PictureLegend';
 import type { Change, TensorsProps } from './tensors_props';
 import { TensorPicture } from './weights_picture';
 import {
@@ -453,7 +452,7 @@ function Picture(props: TensorsProps & { tensor: string }) {
         {reference !== null && reference !== model && (
           <OfReference key={reference} {...{ store, picture, reference, tensor }} />
         )}
-        <Legend store={store} scale={scale} plane={plane} cells={options.value.cells} />
+        <PictureLegend {...{ store, scale, plane }} cells={CELLS[options.value.cells]} />
       </div>
     </>
   );
@@ -526,36 +525,3 @@ function OfReference(props: { store: Store; picture: TensorPicture; reference: s
     </p>
   );
 } // prettier-ignore
-
-function Legend(props: {
-  store: Store;
-  scale: ReadonlySignal<Scale>;
-  plane: ReadonlySignal<Plane | null>;
-  cells: CellsOf;
-}) {
-  const { store, scale, plane, cells } = props;
-  void plane.value?.painted.value;
-  const raster = plane.value?.raster(0);
-  const { max, clips } = scale.value;
-  if (!raster || max === 0) return null;
-  const per = (size: number, pixels: number): number => Math.ceil(size / pixels);
-  const columns = per(raster.x.to - raster.x.from, raster.width);
-  const rows = per(raster.y.to - raster.y.from, raster.height);
-  const { ofOne, ofSeveral } = CELLS[cells];
-  const each =
-    columns * rows > 1
-      ? `each cell is the ${ofSeveral} of up to ${rows} × ${columns} values`
-      : `each cell is ${ofOne === '' ? 'one value' : `the ${ofOne} of one value`}`;
-  const end = `${clips ? '≥ ' : ''}${shortText(max)}`;
-  return (
-    <p class="chart-scale dim">
-      <span>{each}</span>
-      <span>−{shortText(max)}</span>
-      <i
-        class="colour-scale"
-        style={{ background: gradientOf('diverging', store.theme.value === 'light') }}
-      />
-      <span>{end}</span>
-    </p>
-  );
-}

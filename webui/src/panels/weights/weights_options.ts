@@ -1,7 +1,9 @@
 // What the Weights panel shows, in links "m:tiny,t:blk.0.attn_q.weight,show:picture,at:3:40,cx:0:64".
 // Pure functions.
 import { wholeCamera, type Camera } from '../../plane/layout';
-import type { Range } from '../../plane/range';
+import { optionParts, rangeText, type Place } from '../option_parts';
+
+export type { Place } from '../option_parts';
 
 export const VIEWS = ['tensors', 'errors', 'histogram', 'picture'] as const;
 export type WeightsView = (typeof VIEWS)[number];
@@ -15,11 +17,6 @@ export const CELLS = {
 } as const;
 export type CellsOf = keyof typeof CELLS;
 export const ALL_CELLS = Object.keys(CELLS) as readonly CellsOf[];
-
-export interface Place {
-  readonly row: number;
-  readonly column: number;
-}
 
 export interface WeightsOptions {
   readonly model: string | null; // null: the current one
@@ -53,8 +50,6 @@ export const placeCamera = ({ row, column }: Place): Camera => ({
   ys: [{ from: Math.max(0, row - 8), to: row + 9 }],
 });
 
-const rangeText = ({ from, to }: Range): string => `${Number(from.toFixed(3))}:${Number(to.toFixed(3))}`; // prettier-ignore
-
 export function encodeWeights({
   model,
   reference,
@@ -79,30 +74,8 @@ export function encodeWeights({
 }
 
 export function decodeWeights(text: string): WeightsOptions {
-  const parts = new Map(
-    text.split(',').map((part): [string, string] => {
-      const at = part.indexOf(':');
-      return [part.slice(0, at), part.slice(at + 1)];
-    }),
-  );
-  const name = (key: string): string | null => {
-    try {
-      return decodeURIComponent(parts.get(key) ?? '') || null;
-    } catch {
-      return null; // not percent-encoded
-    }
-  };
-  const oneOf = <T extends string>(key: string, known: readonly T[], other: T): T =>
-    known.find((one) => one === parts.get(key)) ?? other;
-  const numbers = (key: string): readonly [number, number] | null => {
-    const [a = NaN, b = NaN, ...more] = (parts.get(key) ?? '').split(':').map(Number);
-    return more.length === 0 && a >= 0 && b >= 0 && Math.max(a, b) < 2 ** 53 ? [a, b] : null;
-  };
-  const range = (key: string): Range | null => {
-    const found = numbers(key);
-    return found && found[1] > found[0] ? { from: found[0], to: found[1] } : null;
-  };
-  const at = numbers('at');
+  const { name, oneOf, pair, range } = optionParts(text);
+  const at = pair('at');
   const y = range('cy0');
   return {
     model: name('m'),
@@ -111,7 +84,7 @@ export function decodeWeights(text: string): WeightsOptions {
     tensor: name('t'),
     show: oneOf('show', VIEWS, defaultWeights.show),
     cells: oneOf('cells', ALL_CELLS, defaultWeights.cells),
-    at: at?.every(Number.isInteger) ? { row: at[0], column: at[1] } : null,
+    at: at && { row: at[0], column: at[1] },
     camera: { x: range('cx'), ys: y ? [y] : [] },
   };
 }

@@ -54,7 +54,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
       split(
         'column',
         0.54,
-        dock('map', 'graph', 'analytics', 'compare', 'weights', 'sql'),
+        dock('map', 'graph', 'analytics', 'compare', 'weights', 'values', 'sql'),
         dock('table', 'budget'),
       ),
       dock('inspector', 'debug'),
@@ -67,7 +67,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     split(
       'row',
       0.68,
-      dock('map', 'graph', 'analytics', 'compare', 'weights', 'sql', 'table', 'budget'),
+      dock('map', 'graph', 'analytics', 'compare', 'weights', 'values', 'sql', 'table', 'budget'),
       dock('inspector', 'debug'),
     ),
   ),
@@ -77,7 +77,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
     split(
       'column',
       0.68,
-      dock('graph', 'map', 'analytics', 'compare', 'weights', 'sql', 'chat', 'sessions'),
+      dock('graph', 'map', 'analytics', 'compare', 'weights', 'values', 'sql', 'chat', 'sessions'),
       dock('table', 'budget'),
     ),
     dock('inspector', 'debug'),

@@ -124,7 +124,7 @@ describe('the layout', () => {
     expect(explore).toEqual([
       'Chat',
       'Sessions',
-      'Map,Graph,Analytics,Compare,Weights,SQL',
+      'Map,Graph,Analytics,Compare,Weights,Values,SQL',
       'Table,Memory budget',
       'Inspector,Debugger',
     ]);
@@ -133,7 +133,7 @@ describe('the layout', () => {
       .poll(docks)
       .toEqual([
         'Chat,Sessions',
-        'Map,Graph,Analytics,Compare,Weights,SQL,Table,Memory budget',
+        'Map,Graph,Analytics,Compare,Weights,Values,SQL,Table,Memory budget',
         'Inspector,Debugger',
       ]);
     await page.keyboard.press('g');
@@ -183,7 +183,7 @@ describe('the layout', () => {
       .toEqual([
         'Chat',
         'Sessions',
-        'Map,Analytics,Compare,Weights,SQL',
+        'Map,Analytics,Compare,Weights,Values,SQL',
         'Table,Memory budget',
         'Graph',
         'Inspector,Debugger',
@@ -196,12 +196,12 @@ describe('the layout', () => {
       .toEqual([
         'Chat',
         'Sessions',
-        'Map,Analytics,Compare,Weights,SQL,Graph',
+        'Map,Analytics,Compare,Weights,Values,SQL,Graph',
         'Table,Memory budget',
         'Inspector,Debugger',
       ]);
     const bar = page.getByRole('separator', {
-      name: 'Height of Map, Analytics, Compare, Weights, SQL, Graph',
+      name: 'Height of Map, Analytics, Compare, Weights, Values, SQL, Graph',
     });
     const height = async () => (await target.boundingBox())?.height ?? 0;
     const before = await height();
@@ -227,6 +227,7 @@ describe('a small window', () => {
     'Analytics',
     'Compare',
     'Weights',
+    'Values',
     'SQL',
     'Debugger',
   ];

@@ -26,6 +26,7 @@ const KNOWN = [
   'analytics',
   'compare',
   'weights',
+  'values',
   'sql',
   'debug',
 ];
@@ -52,13 +53,14 @@ describe('a layout', () => {
       'analytics',
       'compare',
       'weights',
+      'values',
       'sql',
       'table',
     ]);
     expect(docksOf(into)).toHaveLength(5);
     const beside = moved(explore, 'graph', 'map', 'right');
     expect(docksOf(beside).map(({ panels }) => panels.join())).toEqual([
-      'chat', 'sessions', 'map,analytics,compare,weights,sql', 'graph', 'table,budget', 'inspector,debug',
+      'chat', 'sessions', 'map,analytics,compare,weights,values,sql', 'graph', 'table,budget', 'inspector,debug',
     ]); // prettier-ignore
     expect(moved(explore, 'chat', 'chat', 'left')).toBe(explore);
     expect(dockOf(moved(explore, 'map', 'map', 'left'), 'map')).toEqual(['map']);
@@ -98,6 +100,7 @@ describe('a layout', () => {
       'analytics',
       'compare',
       'weights',
+      'values',
       'sql',
     ]);
   });
@@ -117,6 +120,7 @@ describe('a layout', () => {
         'analytics',
         'compare',
         'weights',
+        'values',
         'sql',
         'debug',
       ],
