@@ -9,6 +9,7 @@ import { titleOf } from '../../state/session/session_list';
 import type { Store } from '../../state/store';
 import { OpenExample } from '../../ui/OpenExample';
 import type { PanelProps } from '../panel';
+import { ChosenLine } from './Alternatives';
 import { Composer } from './Composer';
 import { Conversation } from './Conversation';
 import { RecordedSession } from './RecordedSession';
@@ -33,6 +34,7 @@ function OpenRun({ store }: { store: Store }) {
   return (
     <Fragment key={session.id}>
       <RunStrip store={store} session={session} />
+      <ChosenLine store={store} session={session} />
       <Tint store={store} session={session} />
     </Fragment>
   );

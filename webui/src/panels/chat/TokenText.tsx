@@ -13,6 +13,15 @@ import { Check } from '../../ui/Check';
 import { usePart } from '../../ui/hooks';
 import { COST_MARKS, costLevels, costScale } from './token_cost';
 import { TokenFlow, textToCopy } from './token_flow';
+import { LookedAtBar } from './LookedAtBar';
+import {
+  encodeLook,
+  hasAttention,
+  LOOK_SHARES,
+  lookedAtOf,
+  lookLevels,
+  lookOf,
+} from './token_attention';
 import { hasSurprise, SURPRISE_BITS, surpriseLevels } from './token_surprise';
 
 interface Props {
@@ -84,7 +93,15 @@ export function TokenText({
       effect(() => {
         flow.hover(store.hoverToken.value);
       }),
+      lookedAtOf(store, session).use(),
+      effect(() => {
+        if (tintOf(store) !== 'attention') return;
+        const { value, key } = lookedAtOf(store, session).state.value;
+        // The weights of the token before stay until those of the next one are there.
+        flow.tint(key !== null && value ? lookLevels(value.weights) : null);
+      }),
       whileTinted(store, session, (by) => {
+        if (by === 'attention') return;
         flow.tint(by === 'time' ? costLevels(session.data) : null);
         if (by !== 'surprise') return;
         void surpriseLevels(session).then((levels) => {
@@ -146,11 +163,17 @@ function whileTinted(
 
 const TINT_MS = 1000;
 
-const TINTS = { time: 'cost', surprise: 'surprise' } as const; // options of the chat panel
+// Options of the chat panel.
+const TINTS = {
+  time: 'cost',
+  surprise: 'surprise',
+  attention: encodeLook({ layer: null, head: null }),
+} as const;
 type TintBy = keyof typeof TINTS;
 
-const tintOf = ({ navigation }: Store): TintBy | null => {
-  const { chat } = navigation.view.value.options;
+const tintOf = (store: Store): TintBy | null => {
+  const { chat } = store.navigation.view.value.options;
+  if (lookOf(store)) return 'attention';
   return chat === TINTS.time ? 'time' : chat === TINTS.surprise ? 'surprise' : null;
 };
 const isTinted = (store: Store): boolean => tintOf(store) !== null;
@@ -160,6 +183,7 @@ const isTinted = (store: Store): boolean => tintOf(store) !== null;
 export function Tint({ store, session }: Props) {
   const by = usePart(() => tintOf(store));
   const surprise = usePart(() => hasSurprise(session));
+  const attention = usePart(() => hasAttention(store, session));
   const choose = (which: TintBy) => (tinted: boolean) => {
     store.navigation.setOptions('chat', tinted ? TINTS[which] : '', 'replace');
   };
@@ -167,6 +191,16 @@ export function Tint({ store, session }: Props) {
     <div class="tint">
       {by === 'time' && <TimeScale store={store} session={session} />}
       {by === 'surprise' && <SurpriseScale />}
+      {by === 'attention' && <AttentionScale />}
+      {attention && (
+        <Check
+          class="toggle"
+          text="by attention"
+          hint="Tints the tokens that the token under the pointer, or else the selected one, looks at, from blue (little) to red (at least 50 % of its attention)."
+          on={by === 'attention'}
+          set={choose('attention')}
+        />
+      )}
       {surprise && (
         <Check
           class="toggle"
@@ -183,7 +217,22 @@ export function Tint({ store, session }: Props) {
         on={by === 'time'}
         set={choose('time')}
       />
+      {attention && by === 'attention' && <LookedAtBar store={store} session={session} />}
     </div>
+  );
+}
+
+function AttentionScale() {
+  const [least, most] = [LOOK_SHARES[0], LOOK_SHARES.at(-1) ?? 1].map(
+    (share) => `${100 * share} %`,
+  );
+  return (
+    <Scale
+      label={`Tint: attention weights from ${least} to ${most} and more`}
+      title="Attention weight of the token; the weights of a token have the sum 100 %, or less if the model has attention sinks"
+      least={least ?? ''}
+      most={`≥ ${most}`}
+    />
   );
 }
 

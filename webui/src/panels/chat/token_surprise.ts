@@ -1,20 +1,14 @@
 // How surprised the model was by each token that it chose, as one of a few levels, to tint the text.
-import * as wire from '../../net/types';
 import type { LensRow } from '../../net/types';
 import type { OpenSession } from '../../state/session/open_session';
+import { askChosen, hasChosen } from './chosen_tokens';
 import { COST_MARKS } from './token_cost';
 
 // In bits: the upper ends of the levels, except the last one.
 export const SURPRISE_BITS = [1, 2, 4, 7] as const;
 
 // Whether the session may have captured how likely each token was.
-export function hasSurprise(session: OpenSession): boolean {
-  const info = session.info.value;
-  const facts = info.is === 'ready' ? (info.value.facts ?? {}) : {};
-  return Object.entries(facts).some(
-    ([name, value]) => /^request\.capture\.\d+$/.test(name) && /^lens(@|$)/.test(value),
-  );
-}
+export const hasSurprise = hasChosen;
 
 // By token: 1..5; 0: not known.
 export function levelsOf(rows: readonly LensRow[], tokens: number): Uint8Array {
@@ -31,7 +25,6 @@ export function levelsOf(rows: readonly LensRow[], tokens: number): Uint8Array {
 
 // null: the server did not answer.
 export async function surpriseLevels(session: OpenSession): Promise<Uint8Array | null> {
-  const query = { layer: 'outside', limit: 10_000 };
-  const answer = await session.context.api.analysis(session.id, 'lens', wire.lens, query);
+  const answer = await askChosen(session);
   return answer.ok ? levelsOf(answer.value.rows, session.data.tokens.length) : null;
 }

@@ -2,13 +2,15 @@
 import { opsOf } from '../../state/session/per_session';
 import { usePart, useResource } from '../../ui/hooks';
 import { Empty, Loading } from '../../ui/States';
+import { Alternatives } from '../chat/Alternatives';
 import { SessionChoice } from '../compare/SessionChoice';
 import type { SessionProps } from '../panel';
 import { Altered } from './Altered';
 import { Comparison } from './Comparison';
 import { ExpertDetails } from './ExpertDetails';
 import { GraphDetails, OpDetails, OutputDetails } from './GraphDetails';
-import { inspectHead, inspectLayer, inspectSession, inspectToken } from './inspect_session';
+import { HeadDetails } from './HeadDetails';
+import { inspectLayer, inspectSession, inspectToken } from './inspect_session';
 import { InspectionView, NotFound, type DetailsProps } from './InspectionView';
 import { Summary } from './Summary';
 
@@ -34,7 +36,7 @@ function Details({ store, session }: SessionProps) {
     case 'expert':
       return <ExpertDetails store={store} session={session} selected={selection} />;
     case 'head':
-      return <InspectionView store={store} session={session} what={inspectHead(selection)} />;
+      return <HeadDetails store={store} session={session} selected={selection} />;
     case 'op':
     case 'access':
       return <OpDetails store={store} session={session} selection={selection} />;
@@ -85,6 +87,7 @@ function TokenDetails({ store, session, token }: DetailsProps & { token: number 
       session={session}
       what={inspectToken(data, token, summary, layer, slots)}
     >
+      <Alternatives store={store} session={session} token={token} />
       <Comparison
         store={store}
         session={session}

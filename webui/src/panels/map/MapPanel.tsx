@@ -2,14 +2,17 @@
 // choose. Presets are its usual axes.
 import { computed, signal, type Signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
+import { formatValue } from '../../charts/table';
 import { colourOf } from '../../plane/colours';
 import type { Plane } from '../../plane/plane';
 import { PlaneView, type PlaneModel } from '../../plane/PlaneView';
 import { emptyScale, type Scale } from '../../plane/scale';
+import { headScores, scoresOf } from '../../state/session/head_scores';
 import type { OpenSession } from '../../state/session/open_session';
 import type { Viewport } from '../../state/shell';
 import type { Store } from '../../state/store';
 import type { TraceData } from '../../state/session/trace_data';
+import { partNamed } from '../../state/view/selection';
 import { usePart } from '../../ui/hooks';
 import { lazy } from '../../ui/lazy';
 import { Empty, Failed, Loading } from '../../ui/States';
@@ -44,6 +47,8 @@ export function MapPanel({ store, session, panel }: SessionProps) {
   const planeModel = useMemo(() => planeModelOf(store, session, model), [store, session, model]);
   const table = usePart(() => model.options.value.table);
   const label = usePart(() => labelOf(model));
+  const hasHeads = usePart(() => tracksOf(model.options.value.y).includes('head'));
+  useEffect(() => (hasHeads ? scoresOf(session).use() : undefined), [session, hasHeads]);
   return (
     <>
       <MapToolbar store={store} session={session} model={model} />
@@ -73,6 +78,7 @@ export function MapPanel({ store, session, panel }: SessionProps) {
                 step: stepAt(session.data, options.peek().x, place.hit.x),
                 tensor,
                 residency: residencyAt(model, tensor),
+                scores: (row) => scoresAt(session, row),
               },
             });
           }}
@@ -121,6 +127,14 @@ function residencyAt(model: MapModel, tensor: string | null): ReturnType<typeof 
   return tensor !== null && residency?.is === 'known'
     ? residencyLines(residency.weights, tensor, residency.step)
     : [];
+}
+
+// Which tokens the head of a row looks at, if its attention weights were captured.
+function scoresAt(session: OpenSession, row: string): readonly (readonly [string, string])[] {
+  const of = partNamed(row);
+  const heads = scoresOf(session).state.peek().value?.heads ?? [];
+  const head = of?.kind === 'head' ? heads.find((one) => one.layer === of.layer && one.head === of.head) : undefined; // prettier-ignore
+  return head ? headScores(head).map(({ name, unit, value }) => [name, formatValue(unit, value)]) : []; // prettier-ignore
 }
 
 // The unit of the x axis of a token that another view points at; null: none.

@@ -32,6 +32,7 @@ export interface CellContext {
   readonly step: number | null; // at the position
   readonly tensor: string | null; // at the position of a byte axis
   readonly residency: readonly (readonly [name: string, value: string])[]; // of the tensor
+  readonly scores: (row: string) => readonly (readonly [name: string, value: string])[]; // of a head
 }
 
 export function describeCell({
@@ -59,6 +60,7 @@ export function describeCell({
     if (part?.name.includes('expert')) lines.push(['expert', /\d+$/.exec(part.name)?.[0] ?? '']);
     const unit = part ? unitText(part, hit.y) : null;
     if (unit !== null) lines.push(['row', unit.replace(/^\w+ /, '')]);
+    if (track === 'head' && isOneRow) lines.push(...context.scores(name));
     if (axis.kind === 'bytes') lines.push(['offset', `${formatCount(Math.floor(hit.y))} bytes`]);
   }
   const summary = step === null ? undefined : data.steps[step];

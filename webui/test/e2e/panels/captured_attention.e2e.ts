@@ -7,7 +7,13 @@ import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
 const analytics = new AnalyticsPage(fixture);
-const LOOKS = ['look_previous', 'look_first', 'look_induction', 'look_entropy'] as const;
+const LOOKS = [
+  'look_previous',
+  'look_first',
+  'look_induction',
+  'look_entropy',
+  'look_distance',
+] as const;
 
 describe('the attention page', () => {
   it('says how to capture the weights', async () => {
@@ -33,7 +39,7 @@ describe('the attention page', () => {
     const { heads } = await fixture.get<{ heads: HeadAttention[] }>('attention');
     expect(heads.length).toBeGreaterThan(1);
     await analytics.open('attention', 'l=1');
-    const fields = ['previous', 'first', 'induction', 'entropy'] as const;
+    const fields = ['previous', 'first', 'induction', 'entropy', 'distance'] as const;
     for (const [n, chart] of LOOKS.entries()) {
       const rows = await analytics.csv(chart);
       const field = fields[n] ?? 'first';

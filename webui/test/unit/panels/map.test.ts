@@ -430,7 +430,7 @@ describe('the tooltip', () => {
       describeCell({
         hit: { track: 0, x: token, y: 3 },
         cell: { x: { from: token, to: token + 1 }, y: { from: 3, to: 4 }, value },
-        context: { data, options: of, scene, total: 0, step: data.stepOfToken(token), tensor: null, residency: [] },
+        context: { data, options: of, scene, total: 0, step: data.stepOfToken(token), tensor: null, residency: [], scores: () => [] },
       }).lines,
     ); // prettier-ignore
 
@@ -459,7 +459,7 @@ describe('the tooltip', () => {
       describeCell({
         hit: { track: 0, x: 44, y: 3 },
         cell: { x: { from: 44, to: 45 }, y: { from: 3, to: 4 }, value: cellValue },
-        context: { data, options: { ...defaultOptions, y, x: 'time', value }, scene: map, total: 0, step: 0, tensor: ofBytes ? 'blk.0' : null, residency: [['in memory', 'all']] },
+        context: { data, options: { ...defaultOptions, y, x: 'time', value }, scene: map, total: 0, step: 0, tensor: ofBytes ? 'blk.0' : null, residency: [['in memory', 'all']], scores: () => [] },
       }).lines; // prettier-ignore
     expect(linesOf(0)).toEqual([[ofBytes ? 'blk.0' : 'op d', text]]);
     expect(linesOf(1).length).toBeGreaterThan(4);

@@ -265,6 +265,16 @@ export const ATTENTION: readonly ChartSpec[] = [
       (head) => head.entropy,
     ),
   ),
+  ifCaptured(
+    lookOf(
+      'look_distance',
+      'Heads that look far back',
+      'Number of tokens between a token and those that it looks at.',
+      'number',
+      'looks farthest back, in tokens',
+      (head) => head.distance,
+    ),
+  ),
   {
     id: 'token_attention',
     page: 'attention',

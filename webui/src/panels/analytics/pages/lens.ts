@@ -3,6 +3,7 @@ import * as wire from '../../../net/types';
 import type { LensRow } from '../../../net/types';
 import type { Series } from '../../../charts/table';
 import { tokenText } from '../../../format';
+import { bitsOf } from '../../chat/chosen_tokens';
 import { route, type ChartRequest, type ChartSpec } from '../spec';
 
 const MAX_ROWS = 10_000; // of an answer
@@ -46,11 +47,6 @@ const mapOf = (value: (row: LensRow) => number | null | undefined, name?: (row: 
     };
   }); // prettier-ignore
 
-const bits = (probability: number | null | undefined): number | null =>
-  probability !== null && probability !== undefined && probability > 0
-    ? -Math.log2(probability)
-    : null;
-
 // The output of the model for each chosen token.
 export const surpriseRequest = (): ChartRequest =>
   route('lens', { layer: 'outside', limit: MAX_ROWS }, wire.lens, ({ rows }) => {
@@ -60,7 +56,7 @@ export const surpriseRequest = (): ChartRequest =>
       keys: chosen.map(({ token }) => token),
       labels: chosen.map(nameOf),
       series: [
-        { name: 'surprise', unit: 'bits', values: chosen.map((row) => bits(row.chosen?.probability)) },
+        { name: 'surprise', unit: 'bits', values: chosen.map((row) => bitsOf(row.chosen?.probability)) },
         { name: 'entropy', unit: 'bits', values: chosen.map((row) => row.entropy) },
       ],
       more: [
