@@ -7,6 +7,7 @@ import { filteredSums } from '../../state/view/range_query';
 import type { Store } from '../../state/store';
 import { Check } from '../../ui/Check';
 import { usePart } from '../../ui/hooks';
+import { Menu } from '../../ui/Menu';
 import { Unused } from '../../ui/Unused';
 import type { MapModel } from './map_model';
 import {
@@ -29,6 +30,8 @@ const PALETTE_NAMES: Readonly<Record<Palette, string>> = {
   grey: 'grey',
 };
 
+const OWN_AXES = ''; // no preset
+
 export function MapToolbar(props: { store: Store; session: OpenSession; model: MapModel }) {
   const { model, session, store } = props;
   const options = model.options.value;
@@ -36,6 +39,7 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
   const hasExperts = info.is === 'ready' && (info.value.n_experts ?? 0) > 0;
   const hasHeads = info.is === 'ready' && (info.value.n_heads ?? 0) > 0;
   const preset = presetOf(options);
+  const presets = PRESETS.filter((one) => one.experts !== true || hasExperts);
   const filter = usePart(() => store.navigation.view.value.filter);
   const ranges = usePart(() => ignoredRanges(store, model).join('\n'));
   const ignored = [
@@ -43,94 +47,91 @@ export function MapToolbar(props: { store: Store; session: OpenSession; model: M
     ...ranges.split('\n').filter(Boolean),
   ];
   return (
-    <>
-      <div class="toolbar presets" role="group" aria-label="Presets">
-        {PRESETS.filter((one) => one.experts !== true || hasExperts).map((one) => (
-          <button
-            key={one.id}
-            type="button"
-            class="preset"
-            title={one.hint}
-            aria-pressed={one === preset}
-            onClick={() => {
-              model.changeAxes(one.options);
+    <div class="toolbar map-tools">
+      <Choice
+        label="Preset"
+        hint={preset?.hint ?? 'Rows and columns that belong together'}
+        hidden
+        value={preset?.id ?? OWN_AXES}
+        values={[...(preset ? [] : [OWN_AXES]), ...presets.map(({ id }) => id)]}
+        text={(id) => presets.find((one) => one.id === id)?.title ?? 'own axes'}
+        choose={(id) => {
+          const chosen = presets.find((one) => one.id === id);
+          if (chosen) model.changeAxes(chosen.options);
+        }}
+      />
+      <Choice
+        label="Rows"
+        value={options.y}
+        values={Y_AXES.filter(
+          (axis) => (axis !== 'expert' || hasExperts) && (axis !== 'head' || hasHeads),
+        )}
+        text={axisName}
+        choose={(y: YAxis) => {
+          model.changeAxes({ y });
+        }}
+      />
+      <Choice
+        label="Columns"
+        value={options.x}
+        values={X_AXES}
+        text={axisName}
+        choose={(x: XAxis) => {
+          model.changeAxes({ x });
+        }}
+      />
+      <Choice
+        label="Colour"
+        value={options.value}
+        values={VALUES}
+        text={valueName}
+        choose={(value: MapValue) => {
+          model.change({ value, shown: null });
+        }}
+      />
+      <Menu label="Display" title="Colours and lens">
+        <div class="map-display">
+          <Check
+            class="toggle"
+            text="log"
+            hint="Logarithmic colour scale"
+            on={options.log}
+            set={(log) => {
+              model.change({ log });
             }}
-          >
-            {one.title}
-          </button>
-        ))}
-      </div>
-      <div class="toolbar">
-        <Choice
-          label="Rows"
-          value={options.y}
-          values={Y_AXES.filter(
-            (axis) => (axis !== 'expert' || hasExperts) && (axis !== 'head' || hasHeads),
-          )}
-          text={axisName}
-          choose={(y: YAxis) => {
-            model.changeAxes({ y });
-          }}
-        />
-        <Choice
-          label="Columns"
-          value={options.x}
-          values={X_AXES}
-          text={axisName}
-          choose={(x: XAxis) => {
-            model.changeAxes({ x });
-          }}
-        />
-        <Choice
-          label="Colour"
-          value={options.value}
-          values={VALUES}
-          text={valueName}
-          choose={(value: MapValue) => {
-            model.change({ value, shown: null });
-          }}
-        />
-        <Check
-          class="toggle"
-          text="log"
-          hint="Logarithmic colour scale"
-          on={options.log}
-          set={(log) => {
-            model.change({ log });
-          }}
-        />
-        <Choice
-          label="Scale"
-          hidden
-          value={options.palette}
-          values={PALETTES}
-          text={(palette: Palette) => PALETTE_NAMES[palette]}
-          choose={(palette: Palette) => {
-            model.change({ palette });
-          }}
-        />
-        <span class="toolbar-end" />
-        <Unused words={ignored} />
-        <Check
-          class="toggle"
-          text="Lens"
-          hint="Magnifies what is under the pointer: what is smaller than a pixel becomes visible"
-          on={options.lens}
-          set={(lens) => {
-            model.change({ lens });
-          }}
-        />
-        <Check
-          class="toggle"
-          text="Totals"
-          hint="The rows and their totals as a table"
-          on={options.table}
-          set={(table) => {
-            model.change({ table });
-          }}
-        />
-      </div>
-    </>
+          />
+          <Choice
+            label="Scale"
+            value={options.palette}
+            values={PALETTES}
+            text={(palette: Palette) => PALETTE_NAMES[palette]}
+            choose={(palette: Palette) => {
+              model.change({ palette });
+            }}
+          />
+          <Check
+            class="toggle"
+            text="Lens"
+            hint="Magnifies what is under the pointer: what is smaller than a pixel becomes visible"
+            on={options.lens}
+            set={(lens) => {
+              model.change({ lens });
+            }}
+          />
+        </div>
+      </Menu>
+      <span class="toolbar-end" />
+      <Unused words={ignored} />
+      <Check
+        class="toggle"
+        text="Totals"
+        hint="The rows and their totals as a table"
+        on={options.table}
+        set={(table) => {
+          model.change({ table });
+        }}
+      />
+    </div>
   );
 }
 
@@ -150,6 +151,7 @@ function ignoredRanges(store: Store, { filter: range }: MapModel): readonly stri
 
 function Choice<T extends string>(props: {
   label: string;
+  hint?: string; // absent: the label
   hidden?: boolean; // the label
   value: T;
   values: readonly T[];
@@ -157,7 +159,7 @@ function Choice<T extends string>(props: {
   choose: (value: T) => void;
 }) {
   return (
-    <label class="choice" title={props.label}>
+    <label class="choice" title={props.hint ?? props.label}>
       {props.hidden !== true && <span>{props.label}</span>}
       <select
         aria-label={props.label}

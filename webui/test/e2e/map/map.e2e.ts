@@ -11,7 +11,8 @@ import { PageFixture } from '../support/page_fixture';
 
 // A run of the default context ends within a second on a fast machine, before the tests have looked at it.
 const fixture = PageFixture.use(() => Promise.resolve(['-c', '32768']));
-const { map, input, tip, crumbs, preset, heatmap, pixels, settled, columnOf } = mapPanel(fixture);
+const { map, input, tip, crumbs, preset, presets, heatmap, pixels, settled, columnOf } =
+  mapPanel(fixture);
 
 describe('the picture', () => {
   it('shows the value of REST under the pointer, and a click selects', async () => {
@@ -114,9 +115,9 @@ describe('the picture', () => {
   });
 
   it('grows with the run, also of the server', async () => {
-    await preset('Step × layer').waitFor({ state: 'detached' });
+    await presets().waitFor({ state: 'detached' });
     await fixture.runText('Grow', 3000);
-    await preset('Step × tensor').click();
+    await preset('Step × tensor');
     await expect.poll(pixels).not.toBe(0);
     const before = await pixels();
     await expect.poll(pixels).not.toBe(before);

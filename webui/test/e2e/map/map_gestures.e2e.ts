@@ -7,7 +7,7 @@ import { mapPanel } from '../support/map_panel';
 import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
-const { map, input, tip, crumbs, preset, heatmap, settled, tableRows, columnOf } =
+const { map, input, tip, crumbs, preset, display, heatmap, settled, tableRows, columnOf } =
   mapPanel(fixture);
 const totals = () => map().locator('.range-totals');
 
@@ -79,7 +79,7 @@ describe('a gesture', () => {
       .toBe(String(reads + writes));
     expect(await height()).toBe(before); // no cell moves under the pointer
     // With other axes it filters.
-    await preset('Layer × component').click();
+    await preset('Layer × component');
     const part = await heatmap('x=all&y=component&value=time&from_token=8&to_token=16');
     await map().getByRole('checkbox', { name: 'Totals' }).check();
     const [name, largest] = part.y.rows
@@ -97,7 +97,7 @@ describe('a gesture', () => {
   it('of the wheel or of dragging over the file tells how sequential its reads are', async () => {
     const { page } = fixture;
     await fixture.recorded(30);
-    await preset('File × time').click();
+    await preset('File × time');
     await settled();
     const order = map().locator('.file-order');
     // As REST says it; returns the share. Between two steps of a busy machine nothing is read.
@@ -137,8 +137,8 @@ describe('a gesture', () => {
   it('of pointing magnifies with the lens, in the file down to rows', async () => {
     const { page } = fixture;
     await fixture.recorded(8);
-    await preset('Memory').click();
-    await map().getByRole('checkbox', { name: 'Lens' }).check();
+    await preset('Memory');
+    await display((menu) => menu.getByRole('checkbox', { name: 'Lens' }).check());
     await expect.poll(() => fixture.hash.get('p.map')).toContain('lens');
     await settled();
     const lens = () => fixture.pixels('.plane-lens');
@@ -172,7 +172,7 @@ describe('a gesture', () => {
     };
     await expect.poll(inFront).toBe(true);
     await table.uncheck();
-    await map().getByRole('checkbox', { name: 'Lens' }).uncheck();
+    await display((menu) => menu.getByRole('checkbox', { name: 'Lens' }).uncheck());
     await page.mouse.move(box.x + box.width / 2, box.y + 80);
     await tip().getByText('tensor').waitFor();
     await expect.poll(lens).toBe(0);
@@ -201,7 +201,7 @@ describe('a gesture', () => {
 
   it('of the right keys moves the cursor and selects', async () => {
     await fixture.recorded(6);
-    await preset('Step × tensor').click();
+    await preset('Step × tensor');
     await settled();
     await input().focus();
     await fixture.page.keyboard.press('Home');

@@ -11,7 +11,7 @@ const { map, input, tip, preset, settled, tableRows } = mapPanel(fixture);
 describe('the preset Memory', () => {
   it('has a track of the file and one of the buffers', async () => {
     await fixture.recorded(6);
-    await preset('Memory').click();
+    await preset('Memory');
     await settled();
     await expect.poll(() => fixture.hash.get('p.map')).toBe('y:memory,x:all,v:bytes');
     const box = await input().boundingBox();
@@ -35,7 +35,7 @@ describe('the preset Memory', () => {
 describe('what was in memory', () => {
   it('is shown before the selected step, and equals REST', async () => {
     await fixture.recorded(6, { residency_interval_ms: 0 });
-    await preset('Memory').click();
+    await preset('Memory');
     for (const step of [2, 4]) {
       await fixture.show(fixture.session ?? '', `step=${step}`, 'p.map=y:memory,x:all');
       const { tensors } = await fixture.get<{

@@ -95,7 +95,7 @@ describe('the names of a model with 22 layers', () => {
     async (title) => {
       await observe(fixture);
       await fixture.recorded(8);
-      await preset(title).click();
+      await preset(title);
       for (const size of SIZES) {
         await fixture.page.setViewportSize(size);
         const layers = (await namesIn(fixture)).filter(isLayer);
@@ -108,7 +108,7 @@ describe('the names of a model with 22 layers', () => {
   it('become those of tensors where there is room, at each zoom', async () => {
     await observe(fixture);
     await fixture.recorded(8);
-    await preset('Step × tensor').click();
+    await preset('Step × tensor');
     const box = await map().locator('.plane-input').boundingBox();
     if (!box) throw new Error('no map');
     await namesIn(fixture);
@@ -140,10 +140,33 @@ describe('the names of a model with 22 layers', () => {
 describe('the names of a mixture of experts', () => {
   const fixture = PageFixture.use(async () => ['-m', await makeModel(folder, 'moe', ['--layers', '6'])]); // prettier-ignore
 
+  // Of a mixture, which has the most presets and axes.
+  it('are beside one bar of controls at both sizes, of which none is cut', async () => {
+    await fixture.recorded(8);
+    const bar = mapPanel(fixture).map().locator('.map-tools');
+    for (const size of SIZES) {
+      await fixture.page.setViewportSize(size);
+      const box = await bar.boundingBox();
+      expect(box?.height).toBeLessThan(40);
+      const controls = bar.locator('select, button, .toggle').filter({ visible: true });
+      expect(await controls.count()).toBeGreaterThanOrEqual(6);
+      for (const one of await controls.all()) {
+        const own = await one.boundingBox();
+        expect((own?.x ?? 0) + (own?.width ?? 0)).toBeLessThanOrEqual((box?.x ?? 0) + (box?.width ?? 0)); // prettier-ignore
+        expect(await one.evaluate((of) => of.scrollWidth - of.clientWidth)).toBeLessThanOrEqual(1);
+      }
+    }
+    const display = bar.getByRole('button', { name: 'Display' });
+    await display.focus();
+    await fixture.page.keyboard.press('Enter');
+    await bar.getByRole('checkbox', { name: 'Lens' }).waitFor();
+    expect(await fixture.axeViolations()).toEqual([]);
+  });
+
   it('are layers in a small map by expert, and its experts where there is room, at each zoom', async () => {
     await observe(fixture);
     await fixture.recorded(8);
-    await mapPanel(fixture).preset('Step × expert').click();
+    await mapPanel(fixture).preset('Step × expert');
     for (const size of SIZES) {
       await fixture.page.setViewportSize(size);
       const names = await namesIn(fixture);

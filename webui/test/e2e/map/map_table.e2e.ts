@@ -17,7 +17,7 @@ describe('a preset', () => {
     const own = PRESETS.filter(({ experts, options }) => !experts && options.y !== 'memory');
     for (const { title, options } of own) {
       const { y, value } = options;
-      await preset(title).click();
+      await preset(title);
       // The rows of the file are its tensors, also those that are repacked: which ones depends on
       // the processor.
       const axis = y === 'file' ? 'y=tensor&kind=weight' : `y=${y}`;
@@ -55,7 +55,7 @@ describe('the table', () => {
         .filter((head) => !states.includes(head));
     const presets = PRESETS.filter(({ experts }) => !experts);
     for (const { title, options } of [...presets, ...presets.toReversed()]) {
-      await preset(title).click();
+      await preset(title);
       const { x, y, value } = options;
       const row = y === 'file' || y === 'memory' ? 'tensor' : axisName(y);
       await expect

@@ -194,7 +194,7 @@ describe('a mixture of experts', () => {
     const { page } = fixture;
     await fixture.recorded(12);
     const map = page.getByRole('tabpanel', { name: 'Map' });
-    await map.getByRole('button', { name: 'Step × expert' }).click();
+    await map.getByRole('combobox', { name: 'Preset' }).selectOption({ label: 'Step × expert' });
     await map.getByRole('checkbox', { name: 'Totals' }).check();
     const picture = await fixture.get<{
       readonly y: { readonly rows: readonly string[] };
@@ -211,7 +211,7 @@ describe('a mixture of experts', () => {
     for (const [name = '', value] of await shown())
       expect(value?.replace(/\s/g, ''), name).toBe(String(sums.get(name)));
     // Over the weights of the experts, the tooltip names the expert.
-    await map.getByRole('button', { name: 'Memory' }).click();
+    await map.getByRole('combobox', { name: 'Preset' }).selectOption({ label: 'Memory' });
     const box = await map.locator('.plane-input').boundingBox();
     if (!box) throw new Error('no map');
     const tip = map.locator('.tip');

@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { colourOf } from '../../../src/plane/colours';
 import type { GraphEdge, GraphNode, Op, StepSummary } from '../../../src/net/types';
+import { mapPanel } from '../support/map_panel';
 import { makeModel } from '../support/models';
 import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
 
-const map = () => fixture.page.getByRole('tabpanel', { name: 'Map' });
+const { map, preset, display } = mapPanel(fixture);
 const input = () => map().locator('.plane-input');
 const tip = () => map().locator('.tip');
 const graph = (layer: number) =>
@@ -31,7 +32,7 @@ async function pointAt(share: number, y: number): Promise<void> {
 describe('the page', () => {
   it('shows the file (DISK) and the buffers (BUFFER) as two tracks', async () => {
     await fixture.recorded();
-    await map().getByRole('button', { name: 'Memory', exact: true }).click();
+    await preset('Memory');
     const { y } = await fixture.get<{ y: { sections: unknown[] } }>('heatmap?x=all&y=file&value=bytes'); // prettier-ignore
     expect(y.sections).toHaveLength(1);
     await expect
@@ -58,7 +59,7 @@ describe('the page', () => {
     await crumbs.waitFor();
     await page.keyboard.press('0');
     await expect.poll(() => crumbs.count()).toBe(0);
-    await map().getByRole('checkbox', { name: 'Lens' }).check();
+    await display((menu) => menu.getByRole('checkbox', { name: 'Lens' }).check());
     await pointAt(0.4, 101);
     await expect.poll(() => fixture.pixels('.plane-lens')).not.toBe(0);
   });
@@ -86,10 +87,10 @@ describe('the page', () => {
 
   it('colours by access frequency, cold blue to hot red', async () => {
     await fixture.recorded();
-    await map().getByRole('button', { name: 'Memory', exact: true }).click();
+    await preset('Memory');
     // The addresses of the buffers differ from run to run, and with them what a pixel covers.
     await map().getByLabel('Rows', { exact: true }).selectOption('file');
-    await map().getByLabel('Scale').selectOption('heat');
+    await display((menu) => menu.getByLabel('Scale').selectOption('heat'));
     // The least and the largest twentieth of the scale: the least value of all may be that of a sliver
     // between two tensors that is thinner than a pixel.
     const least = Array.from({ length: 13 }, (_, i) => colourOf('heat', i / 254));
@@ -144,7 +145,7 @@ describe('the page', () => {
 
   it('a click on an entry lights the graph and the map', async () => {
     await fixture.recorded();
-    await map().getByRole('button', { name: 'Op × time', exact: true }).click();
+    await preset('Op × time');
     await fixture.page.mouse.move(2, 2);
     await expect.poll(base).not.toBe(0);
     const overlay = () => fixture.pixels('.plane-overlay');

@@ -16,6 +16,7 @@ import type {
 import { axisFrom } from '../../../src/panels/map/map_axes';
 import { axisOf } from '../../../src/plane/axis';
 import { planeLayout, wholeCamera, xOf, yOf } from '../../../src/plane/layout';
+import { mapPanel } from '../support/map_panel';
 import { makeModel } from '../support/models';
 import { PageFixture } from '../support/page_fixture';
 import { asOnPage } from '../support/server_text';
@@ -40,7 +41,7 @@ afterEach(() => {
   expect(clicks).toBeLessThanOrEqual(3);
 });
 
-const map = () => fixture.page.getByRole('tabpanel', { name: 'Map' });
+const { map, preset } = mapPanel(fixture);
 const sentence = (text: RegExp) =>
   fixture.inspector.getByRole('list', { name: 'Summary' }).getByRole('button', { name: text });
 
@@ -182,7 +183,8 @@ it('how much RAM would do', async () => {
 
 it('which tokens used expert 3 of layer 2', async () => {
   const { page } = fixture;
-  await click(map().getByRole('button', { name: 'Step × expert' }));
+  clicks += 1;
+  await preset('Step × expert');
   // Its columns are steps: the prompt is one. Those of tokens tell its tokens apart.
   clicks += 1;
   await map().getByRole('combobox', { name: 'Columns' }).selectOption('token');
@@ -395,7 +397,8 @@ it('and Back returns to the filter from before a sentence was clicked', async ()
 });
 
 it('shows only the expert of the filter', async () => {
-  await click(map().getByRole('button', { name: 'Step × expert' }));
+  clicks += 1;
+  await preset('Step × expert');
   await fixture.filter.fill('layer:2 expert:3');
   await click(map().getByRole('checkbox', { name: 'Totals' }));
   const { rows } = await fixture.sql<[number]>(

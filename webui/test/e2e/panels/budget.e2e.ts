@@ -250,7 +250,7 @@ describe('the memory budget', () => {
     await comparesRuns();
     await panel().getByText('Their prompts differ or were not recorded').waitFor();
     // The same in the memory map of the session.
-    await map().getByRole('button', { name: 'Memory', exact: true }).click();
+    await map().getByRole('combobox', { name: 'Preset' }).selectOption({ label: 'Memory' });
     const states = map().getByRole('list', { name: 'The weights now' });
     await states.getByText(`pinned ${formatBytes(sum(plan, 'pinned_bytes'))}`).waitFor();
     await states
@@ -286,7 +286,7 @@ describe('the memory budget', () => {
   it('is shown in the memory map while the model of the session is loaded', async () => {
     const { page } = fixture;
     await fixture.recorded(4);
-    await map().getByRole('button', { name: 'Memory', exact: true }).click();
+    await map().getByRole('combobox', { name: 'Preset' }).selectOption({ label: 'Memory' });
     const states = map().getByRole('list', { name: 'The weights now' });
     await states.getByText(/^in memory /).waitFor();
     await page.locator('.model-button').click();

@@ -73,7 +73,9 @@ describe('a busy server', () => {
     await fixture.recorded();
     const map = page.getByRole('tabpanel', { name: 'Map' });
     await map.getByRole('checkbox', { name: 'Totals' }).check();
-    await map.getByRole('button', { name: 'Layer × component' }).click();
+    await map
+      .getByRole('combobox', { name: 'Preset' })
+      .selectOption({ label: 'Layer × component' });
     await answered(map.locator('.map-table').getByText('attention', { exact: true }));
     await fixture.tab('Graph').click();
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();

@@ -257,7 +257,9 @@ describe('a server restart', () => {
     expect(await fixture.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);
     await page.locator('.plane-input').click({ position: { x: 82, y: 100 } });
     // The ops of step 0 may have been loaded during the run; this picture was not.
-    await page.getByRole('button', { name: 'Layer × component', exact: true }).click();
+    await page
+      .getByRole('combobox', { name: 'Preset' })
+      .selectOption({ label: 'Layer × component' });
     await page.getByText('This loads automatically when it is back').first().waitFor();
     expect(await fixture.axeViolations()).toEqual([]);
     await fixture.server.resume();

@@ -17,7 +17,10 @@ interface MapPanel {
   readonly input: () => Locator;
   readonly tip: () => Locator;
   readonly crumbs: () => Locator;
-  readonly preset: (title: string) => Locator;
+  readonly presets: () => Locator;
+  readonly preset: (title: string) => Promise<unknown>; // chooses it
+  // Chooses a checkbox or list of the menu Display, and closes the menu.
+  readonly display: (change: (menu: Locator) => Promise<unknown>) => Promise<void>;
   // Of the open session, from REST.
   readonly heatmap: (query: string) => Promise<Picture>;
   // A checksum of the picture.
@@ -35,13 +38,20 @@ export function mapPanel(fixture: PageFixture): MapPanel {
   const map = () => fixture.page.getByRole('tabpanel', { name: 'Map' });
   const input = () => map().locator('.plane-input');
   const tip = () => map().locator('.tip');
+  const presets = () => map().getByRole('combobox', { name: 'Preset' });
   const pixels = () => fixture.pixels('.plane-base');
   return {
     map,
     input,
     tip,
     crumbs: () => map().getByRole('navigation', { name: 'In view' }),
-    preset: (title) => map().getByRole('button', { name: title, exact: true }),
+    presets,
+    preset: (title) => presets().selectOption({ label: title }),
+    display: async (change) => {
+      await map().getByRole('button', { name: 'Display' }).click();
+      await change(map().getByRole('group', { name: 'Display' }));
+      await fixture.page.keyboard.press('Escape');
+    },
     heatmap: (query) => fixture.get<Picture>(`heatmap?${query}`),
     pixels,
     settled: () => settled(pixels),
