@@ -226,8 +226,7 @@ export function diskAndBuffer(scope: Scope): ChartRequest {
     const all = bytesOf(disk) + bytesOf(buffer);
     return {
       key: { name: 'memory', of: 'name' },
-      keys: ['DISK', 'BUFFER'],
-      labels: ['DISK: mapped model file', 'BUFFER: other memory'],
+      keys: [sourceName('disk'), 'other memory'],
       series: [{ name: 'bytes', unit: 'bytes', values: both.map(bytesOf) }],
       more: [
         { name: 'share', unit: 'share', values: both.map((one) => (all > 0 ? bytesOf(one) / all : null)) },

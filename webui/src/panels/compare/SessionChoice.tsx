@@ -23,7 +23,7 @@ export function SessionChoice({ store, session, label = LABEL }: Props) {
   const others = listed.filter(({ id, state }) => id !== session.id && state !== 'unreadable');
   const isListed = others.some(({ id }) => id === other);
   const chosen = others.find(({ id }) => id === other);
-  const titleOfOther = chosen ? `${nameOf(chosen)}, ${chosen.id}` : undefined;
+  const titleOfOther = chosen ? `${nameOf(chosen, Infinity)}, ${chosen.id}` : undefined;
   return (
     <span class="compare-choice">
       <span aria-hidden="true">{label}</span>
@@ -73,9 +73,9 @@ export function choicesOf(
 }
 
 // With the model: sessions of different models may have the same prompt.
-function nameOf(session: ListedSession): string {
+function nameOf(session: ListedSession, longest = MAX_TITLE): string {
   const title = titleOf(session);
-  const short = title.length > MAX_TITLE ? `${title.slice(0, MAX_TITLE - 1)}…` : title;
+  const short = title.length > longest ? `${title.slice(0, longest - 1)}…` : title;
   const model = modelNameOf(session);
   return model === '' ? short : `${short} (${model})`;
 }

@@ -26,7 +26,7 @@ export const EXAMPLES: readonly SqlExample[] = [
     sql: 'SELECT tensor_name, memory_source, accesses, size_bytes\nFROM hottest_tensors\nLIMIT 20',
   },
   {
-    question: 'Mapped model file (DISK) or other memory (BUFFER)?',
+    question: 'Mapped file or other memory?',
     sql: 'SELECT memory, phase, sum(size_bytes) AS size_bytes, sum(accesses) AS accesses\nFROM access_by_source\nGROUP BY memory, phase',
   },
   {

@@ -32,7 +32,7 @@ describe('the overview', () => {
       await sqlColumn('SELECT bytes_read + bytes_written FROM step ORDER BY step'),
     );
     const memory = await analytics.csv('disk_buffer');
-    expect(memory.map(({ memory: name }) => name)).toEqual(['DISK', 'BUFFER']);
+    expect(memory.map(({ memory: name }) => name)).toEqual(['mapped file', 'other memory']);
     expect(numbers(memory, 'bytes (bytes)')).toEqual(
       await sqlColumn(
         "SELECT sum(size_bytes) FROM access_by_source GROUP BY memory ORDER BY memory = 'BUFFER'",

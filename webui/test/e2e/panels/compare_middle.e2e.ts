@@ -148,6 +148,14 @@ describe('the middle', () => {
     await panel().getByText('ignores range of token').waitFor();
     const bar = await panel().locator('.compare-tools').boundingBox();
     expect(bar?.height).toBeLessThan(40);
+    // The name of the other session is whole, and in the tooltip with its id.
+    const choice = panel().getByRole('combobox', { name: 'Compare with session' });
+    const width = (await choice.boundingBox())?.width ?? 0;
+    await choice.evaluate((one) => (one as HTMLElement).style.setProperty('max-width', 'none'));
+    expect((await choice.boundingBox())?.width).toBeCloseTo(width, 0);
+    await choice.evaluate((one) => (one as HTMLElement).style.removeProperty('max-width'));
+    expect(width).toBeGreaterThan(104);
+    expect(await choice.getAttribute('title')).toContain(first);
     await fixture.show(second, `with=${first}`, 'tab=compare');
     await table().waitFor();
     const middle = await panel().locator('.compare-tools').boundingBox();

@@ -224,7 +224,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     page: 'overview',
     title: 'Mapped file and other memory',
     counts:
-      'Bytes that the ops read and wrote: DISK is the mapped model file, BUFFER is all other memory (repacked weights, KV cache, computation). Parts of the file that are in memory already are not read from the disk again: the summary says what was.',
+      'Bytes that the ops read and wrote in the mapped model file, and in all other memory: repacked weights, KV cache, computation. Parts of the file that are in memory already are not read from the disk again: the summary says what was.',
     kinds: ['bar', 'pie'],
     request: diskAndBuffer,
     honours: 'everything',
