@@ -32,6 +32,9 @@ Backend* backends = nullptr;
 uint32_t library_count = 0, graph_count = 0;
 uint64_t scheduler_count = 0;
 
+// Recording is paused, and no callback of the agent is left in the program. Read without the lock.
+bool resting = false;
+
 constexpr size_t kMaxModels = 64;
 char* models[kMaxModels];
 size_t model_count = 0, models_written = 0;
@@ -252,10 +255,30 @@ Library* library_of(void* compute, void* scheduler) {
   return fresh;
 }
 
-// The scheduler, ready for a step; null: it is not traced.
+// Gives the program its own callbacks back: while recording is paused, its ops call nothing else.
+void rest() {
+  for (const Scheduler* s = schedulers; s != nullptr; s = s->next)
+    if (s->busy) return;  // it began before the pause
+  for (Backend* b = backends; b != nullptr; b = b->next) {
+    if (!b->ours || b->set_abort == nullptr) continue;
+    b->set_abort(b->handle, b->user, b->user_data);
+    b->ours = false;
+  }
+  __atomic_store_n(&resting, true, __ATOMIC_RELAXED);
+}
+
+// All that a graph costs while recording is paused.
+bool is_resting() { return __atomic_load_n(&resting, __ATOMIC_RELAXED) && ring.paused(); }
+
+// The scheduler, busy with a step that begins; null: it is not traced.
 Scheduler* start(void* handle, void* compute) {
   const Locked locked;
-  if (!open_ring() || ring.paused()) return nullptr;
+  if (!open_ring()) return nullptr;
+  if (ring.paused()) {
+    rest();
+    return nullptr;
+  }
+  __atomic_store_n(&resting, false, __ATOMIC_RELAXED);
   Library* ggml = library_of(compute, handle);
   if (ggml == nullptr || !ggml->understood) return nullptr;
   Scheduler* s = scheduler_of(handle);
@@ -273,6 +296,7 @@ Scheduler* start(void* handle, void* compute) {
     write_models();
     write_maps();
   }
+  s->busy = true;
   return s;
 }
 
@@ -378,10 +402,14 @@ using namespace tt::attach;
 TT_EXPORT int ggml_backend_sched_graph_compute_async(void* scheduler, void* graph) {
   auto* compute = real("ggml_backend_sched_graph_compute_async",
                        ggml_backend_sched_graph_compute_async, TT_CALLER);
-  if (!is_wanted()) return compute(scheduler, graph);
+  if (!is_wanted() || is_resting()) return compute(scheduler, graph);
   const int64_t begin = now_ns();
   Scheduler* s = start(scheduler, reinterpret_cast<void*>(compute));
-  if (s == nullptr || !begin_step(*s, graph)) return compute(scheduler, graph);
+  if (s == nullptr) return compute(scheduler, graph);
+  if (!begin_step(*s, graph)) {
+    s->busy = false;
+    return compute(scheduler, graph);
+  }
   ring.count_running(1);
   const int status = compute(scheduler, graph);
   end_step(*s, begin, status != 0, ring, graph_count, lock, unlock);

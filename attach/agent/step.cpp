@@ -428,7 +428,6 @@ bool begin_step(Scheduler& s, void* graph) {
   }
   if (s.chained || s.mode == Scheduler::Mode::Splitting)
     ggml.ggml_backend_sched_set_eval_callback(s.handle, on_eval, &s);
-  s.busy = true;
   s.first_op = now_ns();
   return true;
 }

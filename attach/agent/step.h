@@ -87,7 +87,7 @@ void release(Scheduler& scheduler);  // its memory, without its graphs
 bool on_tick(void* backend);
 bool on_eval(void* tensor, bool ask, void* scheduler);
 
-// false: the graph cannot be recorded; evaluate it without end_step().
+// The scheduler is busy. false: the graph cannot be recorded; evaluate it without end_step().
 bool begin_step(Scheduler& scheduler, void* graph);
 // `lock`, `unlock`: around the use of the ring, which all schedulers share.
 void end_step(Scheduler& scheduler, int64_t begin, bool failed, Ring& ring, uint32_t& graph_numbers,
