@@ -177,14 +177,17 @@ PreloadCheck check_preload(const std::string& name, const fs::path& agent) {
                           loaded.substr(0, loaded.find('\n'))),
               program);
   const std::string ggml = line_with(loaded, "libggml-base");
-  std::string what = "It does not link ggml itself; it may load it later, as node and Python do.";
-  if (const std::size_t at = ggml.find("=> "); at != ggml.npos) {
-    const std::string path = ggml.substr(at + 3, ggml.find(" (", at) - at - 3);
-    what = std::format("It uses {}.", path);
-  }
-  return {.possible = true,
-          .message = std::format("{} can be traced. {}", shown, what),
-          .program = program};
+  const auto yes = [&](std::string message) {
+    return PreloadCheck{.possible = true, .message = std::move(message), .program = program};
+  };
+  if (const std::size_t at = ggml.find("=> "); at != ggml.npos)
+    return yes(std::format("{} can be traced. It uses {}.", shown,
+                           ggml.substr(at + 3, ggml.find(" (", at) - at - 3)));
+  // What it loads while it runs is not known before.
+  return yes(
+      std::format("{} does not name a ggml library; it is traced if it loads one, as node and "
+                  "Python do.",
+                  shown));
 }
 
 }  // namespace tt::attach

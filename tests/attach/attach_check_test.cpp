@@ -31,13 +31,16 @@ TEST(AttachCheck, SaysWhetherAProgramCanBeTraced) {
     fs::permissions(folder / name, fs::perms::owner_all);
   const CheckCase cases[] = {{"completion", "llama-completion", 0, "can be traced. It uses /"},
                              {"library", "llama-completion", 0, "libggml-base"},
-                             {"loads it later", "sh", 0, "it may load it later"},
+                             {"loads it later", "/bin/ls", 0,
+                              "/bin/ls does not name a ggml library; it is traced if it loads one"},
                              {"script", "./script", 0, "can be traced"},
                              {"static", built_program("static_program"), 1,
                               "LD_PRELOAD has no effect on " + built_program("static_program") +
                                   " (statically linked). Use a build with BUILD_SHARED_LIBS=ON."},
                              {"interpreter", "./static_script", 1, "statically linked"},
                              {"musl", built_program("musl_program"), 1, "uses musl (Alpine)"},
+                             {"old glibc", built_program("old_program"), 1,
+                              "runs with a glibc that is too old: the agent needs glibc 2.34."},
                              {"missing", "no-such-program", 1, "was not found in PATH"},
                              {"missing path", "./no-such-program", 1, "does not exist"},
                              {"text", "./text.txt", 1, "neither a program nor a script"},
