@@ -111,7 +111,7 @@ const std::vector<std::int64_t>* ints_of(const GraphTemplate& graph, const RunSt
 }  // namespace
 
 AttachedContext::AttachedContext(const ProgramFacts& program, const ListedGraph& graph)
-    : bandwidth_file_(program.bandwidth_file) {
+    : bandwidth_file_(program.bandwidth_file), counts_faults_(program.faults != "perf") {
   find_model(program, graph.graph);
   describe(program);
 }
@@ -158,6 +158,10 @@ void AttachedContext::describe(const ProgramFacts& program) {
   info_.n_embd = number_of(index_, "embedding_length");
   info_.n_experts = number_of(index_, "expert_count");
   info_.n_experts_used = number_of(index_, "expert_used_count");
+  const std::string prefix =
+      value_of<std::string>(index_.metadata(), "general.architecture").value_or("");
+  encodes_ = std::ranges::contains(index_.metadata(), prefix + ".decoder_start_token_id",
+                                   &GgufEntry::key);
   const auto add = [&](std::string name, std::string value) {
     info_.facts.emplace_back(std::move(name), std::move(value));
   };
@@ -197,7 +201,7 @@ void AttachedContext::describe(const ProgramFacts& program) {
   }
   add("library.ggml", program.library.version);
   add("library.ggml_path", program.library.path);
-  add("trace.faults", program.faults);
+  add("trace.page_faults", program.faults);
 }
 
 void AttachedContext::Session::keep(std::expected<void, TraceError> done) {
@@ -440,8 +444,38 @@ void AttachedContext::settle_draft(const TokenRun& run) {
   if (!settled.empty() && session.writing()) session.keep(session.writer->replace_tokens(settled));
 }
 
+// The tokens of a request that begins which are in the cache already, before those of its first
+// step: as in a session of the server.
+void AttachedContext::add_reused(const TokenRun& run, std::uint32_t sequence) {
+  Session& session = *session_;
+  const std::span<const std::int32_t> reused = prompts_.reused(run.request);
+  // Each request of a long conversation has all of it: then only their number is known, by the
+  // position of the first token.
+  if (reused.size() > kMaxReused - session.reused) return;
+  std::vector<Token> added;
+  for (const std::int32_t id : reused)
+    added.push_back({.index = session.added.tokens++,
+                     .id = id,
+                     .position = static_cast<std::int32_t>(added.size()),
+                     .generated = false,
+                     .reused = true,
+                     .text = vocabulary_ ? vocabulary_->piece(id) : "",
+                     .sequence = sequence,
+                     .draft = Draft::None});
+  session.reused += added.size();
+  if (!added.empty() && session.writing()) session.keep(session.writer->add_tokens(added));
+}
+
 void AttachedContext::add_tokens(const StepTokens& tokens, bool has_sequences, Step& step) {
   Session& session = *session_;
+  const auto sequence_of = [&](const TokenRun& run) {
+    return session.sequences
+        .try_emplace(run.request, static_cast<std::uint32_t>(session.sequences.size() + 1))
+        .first->second;
+  };
+  if (has_sequences)
+    for (const TokenRun& run : tokens.runs)
+      if (!run.sequence) add_reused(run, sequence_of(run));
   step.first_token = session.added.tokens;
   if (tokens.ids == nullptr) return;
   step.n_tokens = static_cast<std::uint32_t>(tokens.batch.size());
@@ -451,10 +485,7 @@ void AttachedContext::add_tokens(const StepTokens& tokens, bool has_sequences, S
     any_prompt = any_prompt || !run.generated;
     std::optional<std::uint32_t> sequence;
     if (has_sequences) {
-      sequence =
-          session.sequences
-              .try_emplace(run.request, static_cast<std::uint32_t>(session.sequences.size() + 1))
-              .first->second;
+      sequence = sequence_of(run);
       settle_draft(run);
       // llama-server numbers the sequences of its slots as these, and a cache with a stream per
       // sequence its streams.
@@ -532,9 +563,11 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
       if (slot != known->slots.end()) step.slots[slot->second] = list.values;
     }
   }
-  step.phase = known->has_cache ? Phase::Other : Phase::Embed;
+  step.phase = known->has_cache ? Phase::Other : encodes_ ? Phase::Encode : Phase::Embed;
   const StepTokens tokens = tokens_of(run, *known);
   const bool warm_up = is_warm_up(run);
+  if (tokens.ids != nullptr && known->has_cache)
+    prompts_.add(*tokens.ids, tokens.batch, tokens.runs);
   // Accepted tokens are a prompt for a draft model: its steps are not told apart.
   add_tokens(tokens, known->has_cache && !draft_ && !warm_up, step);
   if (step.n_tokens == 0) {
@@ -544,7 +577,6 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
   } else if (known->has_cache) {
     requests_.add(tokens.batch, tokens.runs, run.head.begin, run.head.end);
     cache_.add(tokens.cells, tokens.in_cache);
-    prompts_.add(*tokens.ids, tokens.runs, tokens.batch.front().in_cache);
     evaluated_ += static_cast<std::int32_t>(step.n_tokens);
   }
   any_request_ = any_request_ || (step.n_tokens > 0 && !warm_up);
@@ -560,7 +592,7 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
       of_step.faults.push_back({.at = since(fault.at.v), .address = fault.address});
     return fault.at.v >= run.head.begin;
   });
-  of_step.count = of_step.faults.size();
+  of_step.count = counts_faults_ ? step.conditions.major_faults.value_or(0) : of_step.faults.size();
   if (of_step.count > 0 && session.writing())
     session.keep(session.writer->add_faults(of_step, step.begin));
   ++session.added.steps;
@@ -595,7 +627,6 @@ EndedSession AttachedContext::finish(SessionState state, const std::string& erro
     info.facts.push_back(std::move(fact));
   const std::uint32_t requests = draft_ ? 0 : requests_.requests();
   if (requests > 0 && !info.fact("attach.request").empty()) add("attach.requests", requests);
-  if (requests > 1) prompts_.forget();
   const auto compared = prompts_.end(
       info.id,
       {.text_of = [&](std::span<const std::int32_t> some) { return text_of_tokens(some); },

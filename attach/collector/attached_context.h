@@ -36,7 +36,7 @@ struct ProgramFacts {
   FoundLibrary library;
   std::vector<std::string> models;  // GGUF files that it has opened
   std::string maps;                 // lines of its /proc/PID/maps
-  std::string faults;               // source of page faults
+  std::string faults;               // their source (PageFaults::source())
   // Of the read bandwidth of the machine (tracer/engine/read_bandwidth.h), which is only looked up:
   // the program would disturb a measurement. Empty: there is none.
   std::filesystem::path bandwidth_file;
@@ -143,7 +143,8 @@ class AttachedContext {
     std::optional<StepRecord> last_record;
     // Token::sequence of each request of the tracker. A warm-up has none.
     std::map<std::uint32_t, std::uint32_t> sequences;
-    ServerSlots slots;  // of the first sequences
+    ServerSlots slots;       // of the first sequences
+    std::size_t reused = 0;  // tokens
     // By request: the tokens of its last batch, whose draft the next one shows the result of.
     std::map<std::uint32_t, std::vector<Token>> last_batch;
     LossCounters losses;
@@ -151,6 +152,9 @@ class AttachedContext {
     bool writing() const { return writer != nullptr && error.empty(); }
     void keep(std::expected<void, TraceError> done);
   };
+
+  // Tokens of a session that are in it because they were reused.
+  static constexpr std::size_t kMaxReused = 200'000;
 
   void find_model(const ProgramFacts& program, const RawGraph& graph);
   void describe(const ProgramFacts& program);
@@ -161,6 +165,7 @@ class AttachedContext {
   std::string text_of_tokens(std::span<const std::int32_t> ids) const;
   std::string title_of(const StepTokens& tokens) const;
   void write_graph(const Known& known, Step& step);
+  void add_reused(const TokenRun& run, std::uint32_t sequence);
   void add_tokens(const StepTokens& tokens, bool has_sequences, Step& step);
   void settle_draft(const TokenRun& run);
   void take_conditions(const StepRecord& record, Step& step);
@@ -171,6 +176,7 @@ class AttachedContext {
   std::optional<Vocabulary> vocabulary_;
   SessionInfo info_;  // what its sessions have in common
   bool draft_ = false;
+  bool encodes_ = false;                   // graphs without a cache are those of the encoder
   std::map<std::uint32_t, Known> graphs_;  // by the program's number
   std::uint32_t allocations_ = 0;
   std::int32_t evaluated_ = 0;  // tokens: the positions, if the model reads none
@@ -180,6 +186,7 @@ class AttachedContext {
   CacheSequences cache_;
   PromptHistory prompts_;
   std::filesystem::path bandwidth_file_;
+  bool counts_faults_ = false;  // their addresses are not known
   std::optional<Session> session_;
   OffsetCoverage coverage_;
   BufferSizes buffers_;

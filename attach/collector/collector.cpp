@@ -67,14 +67,14 @@ void Collector::find_rings() {
     process.facts.bandwidth_file = options_.bandwidth_file;
     process.facts.pid = process.ring.pid();
     process.facts.name = fs::path(options_.command.front()).filename();
-    process.facts.faults = process.ring.pid() != watched_ || faults_ == nullptr
-                               ? "not watched: a process that the program started"
-                           : faults_->records_addresses() ? "perf"
-                                                          : "none: " + faults_->source();
+    process.facts.faults = process.ring.pid() == watched_ && faults_ != nullptr
+                               ? faults_->source()
+                               : "getrusage: a process that the program started";
   }
 }
 
 void Collector::pause(bool paused) {
+  was_paused_ = was_paused_ || paused;
   if (std::exchange(paused_, paused) && !paused && std::exchange(enough_, false))
     wanted_ = requests_.kept + *options_.requests;
   for (Process& process : processes_) {
@@ -169,6 +169,7 @@ void Collector::handle_graph(Process& process, const ListedGraph& graph) {
                           .context = facts.context,
                           .sessions = {}};
     recording = std::make_unique<Recording>(std::move(context), std::move(ended));
+    if (was_paused_) recording->context.forget_cache();  // it may have begun before
   }
   recording->context.add(graph);
 }

@@ -122,7 +122,7 @@ class Collector {
   std::vector<RecordedContext> recorded_;
   RequestCounts requests_;
   std::uint64_t wanted_ = 0;  // kept requests after which recording is paused; 0: any number
-  bool saw_anything_ = false, paused_ = false;
+  bool saw_anything_ = false, paused_ = false, was_paused_ = false;
   bool enough_ = false;  // requests; what is still in the rings is not recorded
 };
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,36 +24,43 @@ class PromptHistory {
   struct Comparison {
     std::uint32_t prompt_tokens = 0,
                   reused = 0;  // reused: the first ones, which were not evaluated
-    CachedTokens cached;
+    CachedTokens cached;       // without a session: it is not known what was reused
   };
 
-  // A step of the current request. `ids`: of its tokens; `slot`: their sequence in the cache, if it
-  // tells.
-  void add(std::span<const std::int64_t> ids, std::span<const TokenRun> runs,
-           std::optional<std::uint32_t> slot);
+  // A step. `ids`: of its tokens; `runs`: by RequestTracker, before it adds the step.
+  void add(std::span<const std::int64_t> ids, std::span<const BatchToken> batch,
+           std::span<const TokenRun> runs);
   // The positions have changed, or steps are missing: nothing is known of what the cache holds.
   void forget();
-  // Ends the current request, which `session` contains. nullopt: it cannot be compared, because it
-  // was not alone, or the begin of its prompt is not known.
+  // The tokens before the first step of the request `number`; empty: none, or not known.
+  std::span<const std::int32_t> reused(std::uint32_t number) const;
+  // Ends all requests, which `session` contains. nullopt: there was not exactly one, or its begin
+  // was not seen.
   std::optional<Comparison> end(const std::string& session, const TokenWords& words);
 
  private:
   struct Request {
-    std::string session;
+    std::string session;  // empty: the one that is being recorded
     std::optional<std::uint32_t> slot;
     std::vector<std::int32_t> tokens;  // from position 0; empty: not known
   };
+  struct Current {
+    std::optional<std::uint32_t> slot;
+    std::size_t reused = 0;            // tokens before its first step
+    std::size_t prompt = 0;            // tokens, with the reused ones
+    std::vector<std::int32_t> tokens;  // from position 0
+    bool began = false;                // its first step was seen, and all since then
+    bool known = false;                // `tokens`
+  };
+  Current begin(std::optional<std::uint32_t> slot, std::size_t position);
   // The first `count` tokens, which the slot held; nullopt: not known.
-  std::optional<std::vector<std::int32_t>> reused(std::optional<std::uint32_t> slot,
-                                                  std::size_t count) const;
-  void keep(Request request);
+  std::optional<std::vector<std::int32_t>> held(std::optional<std::uint32_t> slot,
+                                                std::size_t count) const;
+  void keep(Current&& request);
 
-  std::deque<Request> before_;  // the last one first
-  std::vector<std::int32_t> tokens_;
-  std::size_t prompt_ = 0;            // the first of tokens_
-  std::optional<std::size_t> first_;  // position of the first of tokens_
-  std::optional<std::uint32_t> slot_;
-  bool unknown_ = false;  // the rest of the current request
+  std::deque<Request> before_;                // the last one first
+  std::map<std::uint32_t, Current> current_;  // by the number of the request
+  bool forgot_ = false;                       // since the last step: what goes on seems to begin
 };
 
 }  // namespace tt::attach

@@ -275,12 +275,13 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   print_phases(summary.conditions);
   if (!summary.templates.empty()) print_templates(summary.templates);
   const ServerSlots slots = server_slots(info);
-  for (const auto& [sequence, text] : summary.answers) {
+  for (const auto& [sequence, text, reused] : summary.answers) {
     if (text.empty()) continue;
     const bool alone = !sequence || summary.answers.size() == 1;
     const auto slot = server_slot_of(slots, sequence);
-    print_line("\nanswer{}{}\n{}", alone ? "" : std::format(", sequence {}", *sequence),
+    print_line("\nanswer{}{}{}\n{}", alone ? "" : std::format(", sequence {}", *sequence),
                slot ? std::format(", slot {} of the server", *slot) : "",
+               alone || reused == 0 ? "" : std::format(", {} reused", counted(reused, "token")),
                escape_control_chars(text, "\n\t"));
   }
   if (!with_facts) return;
@@ -308,6 +309,7 @@ Json json_of(const SessionSummary& summary) {
     text += (text.empty() ? "" : "\n") + answer.text;
     answers.push_back({{"sequence", optional_json(answer.sequence)},
                        {"server_slot", optional_json(server_slot_of(slots, answer.sequence))},
+                       {"reused_tokens", answer.reused},
                        {"text", answer.text}});
   }
   out["answer"] = std::move(text);

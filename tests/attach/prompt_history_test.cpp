@@ -20,17 +20,33 @@ class History {
                                                std::optional<std::uint32_t> slot,
                                                std::string_view prompt, std::size_t reused,
                                                std::string_view answer = "xy") {
+    begin(1, slot, prompt, reused, answer);
+    return end(session);
+  }
+  // The number of the request in its session. Returns its text as far as it was reused; "": none,
+  // or not known.
+  std::string begin(std::uint32_t number, std::optional<std::uint32_t> slot,
+                    std::string_view prompt, std::size_t reused, std::string_view answer) {
     const auto step = [&](std::string_view text, std::size_t position, bool generated) {
       const std::vector<std::int64_t> ids(text.begin(), text.end());
+      std::vector<BatchToken> batch(ids.size());
+      for (BatchToken& token : batch) token.in_cache = slot;
       const std::vector<TokenRun> runs{{.begin = 0,
                                         .end = ids.size(),
                                         .position = static_cast<std::int32_t>(position),
+                                        .request = number,
                                         .generated = generated}};
-      history_.add(ids, runs, slot);
+      history_.add(ids, batch, runs);
     };
     step(prompt.substr(reused), reused, false);
+    const auto known = history_.reused(number);
+    const std::string text(known.begin(), known.end());
     for (std::size_t i = 0; i < answer.size(); ++i)
       step(answer.substr(i, 1), prompt.size() + i, true);
+    return text;
+  }
+  void forget() { history_.forget(); }
+  std::optional<PromptHistory::Comparison> end(const std::string& session) {
     return history_.end(session, {.text_of =
                                       [](std::span<const std::int32_t> ids) {
                                         return std::string(ids.begin(), ids.end());
@@ -59,8 +75,13 @@ TEST(PromptHistory, ReuseIsUnknownWhereSlotsDiffer) {
   History history;
   history.add("a", 0, "what is it", 0);
   history.add("b", 1, "tell me more", 0);
-  EXPECT_FALSE(history.add("c", 0, "what then", 4));
-  EXPECT_FALSE(history.add("d", 0, "what then", 8)) << "its begin is not known";
+  for (const std::size_t reused : {4U, 8U}) {  // the begin of the second one is not known either
+    const auto next = history.add("c", 0, "what then", reused);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->reused, reused);
+    EXPECT_EQ(next->prompt_tokens, 9U);
+    EXPECT_EQ(next->cached.session, "") << "what it reused is not known";
+  }
   EXPECT_TRUE(history.add("e", 0, "what then", 0)) << "all of it was evaluated";
 }
 
@@ -73,6 +94,28 @@ TEST(PromptHistory, ReuseIsKnownWhereAllSlotsBeginAlike) {
   EXPECT_EQ(third->cached.session, "b") << "most in common";
   EXPECT_EQ(third->cached.common, 11U);
   EXPECT_EQ(third->cached.end, ReuseEnd::NotKept);
+}
+
+// Of a session with several requests, each begins with what its slot held.
+TEST(PromptHistory, RequestsOfOneSessionHaveWhatTheirSlotHeld) {
+  History history;
+  EXPECT_EQ(history.begin(1, 0, "what is it", 0, "xy"), "");
+  EXPECT_EQ(history.begin(2, 1, "tell me", 0, "z"), "");
+  EXPECT_EQ(history.begin(3, 0, "what is itxy and", 12, "u"), "what is itxy");
+  EXPECT_EQ(history.begin(4, 1, "tell him", 5, ""), "tell ");
+  EXPECT_EQ(history.begin(5, 1, "teach", 2, ""), "") << "may be of another slot";
+  EXPECT_FALSE(history.end("a")) << "several requests";
+}
+
+TEST(PromptHistory, RequestThatGoesOnAfterAPauseReusesNothing) {
+  History history;
+  history.add("a", 0, "what is it", 0);
+  history.forget();
+  EXPECT_FALSE(history.add("b", 0, "what is it", 9));
+  const auto next = history.add("c", 0, "what then", 4);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->reused, 4U);
+  EXPECT_EQ(next->cached.session, "");
 }
 
 }  // namespace

@@ -110,11 +110,17 @@ std::vector<SequenceAnswer> recorded_answers(const SessionInfo& info,
                                              std::span<const Token> tokens) {
   RecordedAnswer answer(info);
   std::map<std::optional<std::uint32_t>, std::string> texts;
-  for (const Token& token : tokens)
+  std::map<std::optional<std::uint32_t>, std::uint32_t> first;  // positions
+  for (const Token& token : tokens) {
+    if (!token.reused && token.position >= 0)
+      first.try_emplace(token.sequence, static_cast<std::uint32_t>(token.position));
     if (in_answer(token)) texts[token.sequence] += answer.push(token);
+  }
   std::vector<SequenceAnswer> answers;
   for (auto& [sequence, text] : texts)
-    answers.push_back({.sequence = sequence, .text = std::move(text) + answer.rest(sequence)});
+    answers.push_back({.sequence = sequence,
+                       .text = std::move(text) + answer.rest(sequence),
+                       .reused = first[sequence]});
   return answers;
 }
 

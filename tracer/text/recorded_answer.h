@@ -52,6 +52,9 @@ std::uint32_t answer_look_back(const SessionInfo& info);
 struct SequenceAnswer {
   std::optional<std::uint32_t> sequence;
   std::string text;
+  // Tokens before its first step: the cache had them, and they were not evaluated. The session may
+  // lack their texts (Token::reused).
+  std::uint32_t reused = 0;
 };
 // Of all tokens of an ended session: each answer that has tokens, in the order of the sequences.
 std::vector<SequenceAnswer> recorded_answers(const SessionInfo& info,

@@ -100,7 +100,12 @@ TEST(RecordedAnswer, OfEachRequestIsWithoutRejectedDrafts) {
                       .draft = draft});
   };
   add(2, "asked", false);
+  tokens.back().position = 7;  // after tokens that the session lacks
   add(1, "asked", false);
+  tokens.back().reused = true;
+  tokens.back().position = 0;
+  add(1, "asked", false);
+  tokens.back().position = 1;
   add(2, "One \xE2", true);
   add(1, "Two", true);
   add(2, "\x82", true, Draft::Accepted);
@@ -115,8 +120,10 @@ TEST(RecordedAnswer, OfEachRequestIsWithoutRejectedDrafts) {
   ASSERT_EQ(answers.size(), 2U);
   EXPECT_EQ(answers[0].sequence, 1U);
   EXPECT_EQ(answers[0].text, "Two right");
+  EXPECT_EQ(answers[0].reused, 1U);
   EXPECT_EQ(answers[1].sequence, 2U);
   EXPECT_EQ(answers[1].text, "One \u20AC");
+  EXPECT_EQ(answers[1].reused, 7U);
 }
 
 // A page of tokens has the texts that the whole answer gives them, wherever it begins.
