@@ -1,9 +1,27 @@
 #include "api/json/server_json.h"
 
+#include "api/json/bounded_json.h"
 #include "api/json/version.h"
 #include "tracer/format/model/session.h"
 
 namespace tt {
+
+Json to_json(const RecordedProgram& program) {
+  return {
+      {"name", program.name}, {"request", program.request}, {"ended", text_or_null(program.ended)}};
+}
+
+std::optional<RecordedProgram> parse_recorded_program(std::string_view json) {
+  const auto parsed = parse_json(json);
+  if (!parsed || !parsed->is_object()) return std::nullopt;
+  const auto text = [&](const char* name) {
+    const auto found = parsed->find(name);
+    return found != parsed->end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  RecordedProgram program{.name = text("name"), .request = text("request"), .ended = text("ended")};
+  if (program.name.empty()) return std::nullopt;
+  return program;
+}
 
 Json to_json(const ServerInfo& facts) {
   return {{"start_utc_ns", facts.start_utc_ns},
@@ -18,7 +36,8 @@ Json to_json(const ServerInfo& facts) {
           {"models_dir", facts.models_dir.empty() ? Json() : Json(facts.models_dir)},
           {"models_loaded_limit", facts.models_loaded_limit},
           {"live_clients", facts.live_clients},
-          {"queue_limit", facts.queue_limit}};
+          {"queue_limit", facts.queue_limit},
+          {"recorded_program", facts.recorded_program ? to_json(*facts.recorded_program) : Json()}};
 }
 
 Json version_json(const LibraryVersions& libraries, const std::vector<std::string>& backends) {

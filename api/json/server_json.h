@@ -4,12 +4,24 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/json/json.h"
 #include "tracer/engine/backends.h"
 
 namespace tt {
+
+// The program that `tt attach --live` records. `tt attach` writes it as JSON to a file, which the
+// server that it starts reads with each request.
+struct RecordedProgram {
+  std::string name;     // of its file
+  std::string request;  // a command that makes a request to it; empty: not known
+  std::string ended;    // how it ended, and where its sessions are; empty: it runs
+};
+Json to_json(const RecordedProgram& program);
+// nullopt: it is no such object.
+std::optional<RecordedProgram> parse_recorded_program(std::string_view json);
 
 struct ServerInfo {
   std::int64_t start_utc_ns = 0;
@@ -25,6 +37,7 @@ struct ServerInfo {
   std::uint32_t models_loaded_limit = 1;
   std::uint32_t live_clients = 0;
   std::uint32_t queue_limit = 0;
+  std::optional<RecordedProgram> recorded_program;
 };
 Json to_json(const ServerInfo& facts);
 

@@ -15,6 +15,7 @@ namespace tt::attach {
 
 std::expected<LiveServer, std::string> LiveServer::start(const std::filesystem::path& server,
                                                          const std::filesystem::path& folder,
+                                                         const std::filesystem::path& program,
                                                          std::uint16_t port) {
   std::array<int, 2> output{};
   if (::pipe2(output.data(), O_CLOEXEC) != 0)
@@ -29,7 +30,8 @@ std::expected<LiveServer, std::string> LiveServer::start(const std::filesystem::
     if (::getppid() != parent) ::_exit(1);  // the parent died before PDEATHSIG was set
     ::dup2(output[1], STDOUT_FILENO);
     ::execl(server.c_str(), server.c_str(), "--no-model", "--host", "127.0.0.1", "--port",
-            number.c_str(), "--data-dir", folder.c_str(), "--log-level", "error", nullptr);
+            number.c_str(), "--data-dir", folder.c_str(), "--program-file", program.c_str(),
+            "--log-level", "error", nullptr);
     ::_exit(127);  // as a shell: it could not be executed; the parent reads no address
   }
   ::close(output[1]);

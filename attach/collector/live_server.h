@@ -11,14 +11,17 @@
 namespace tt::attach {
 
 // The process of the server; it is stopped (SIGTERM) and waited for by the destructor, and ends by
-// itself if this process is killed. It has its own process group: Ctrl+C reaches the traced program
-// only. One thread.
+// itself if this process is killed. It has its own process group: Ctrl+C reaches this process and
+// the traced program only. One thread.
 class LiveServer {
  public:
   // Starts `server` without a model on the loopback address, for the sessions in `folder`; returns
-  // when it accepts connections. Port 0: any free port. Error: text for the user.
+  // when it accepts connections. `program`: the file that says what is recorded
+  // (api/json/server_json.h), which may be written later. Port 0: any free port. Error: text for
+  // the user.
   static std::expected<LiveServer, std::string> start(const std::filesystem::path& server,
                                                       const std::filesystem::path& folder,
+                                                      const std::filesystem::path& program,
                                                       std::uint16_t port);
   LiveServer(LiveServer&& other) noexcept;
   LiveServer(const LiveServer&) = delete;

@@ -22,6 +22,7 @@ namespace {
 
 std::atomic<pid_t> child{0};
 std::atomic<int> toggled{0};
+std::atomic<bool> ending{false};  // told to end
 void toggle(int) { ++toggled; }
 
 // The terminal signals the whole group itself; the program decides what an interrupt means.
@@ -29,6 +30,7 @@ constexpr std::array kFromTerminal = {SIGINT, SIGQUIT};
 constexpr std::array kPassedOn = {SIGTERM, SIGHUP, SIGUSR2, SIGCONT, SIGWINCH};
 
 void pass_on(int number) {
+  if (number == SIGTERM || number == SIGHUP || number == SIGINT) ending = true;
   if (const pid_t pid = child.load(); pid > 0) ::kill(pid, number);
 }
 // An interrupt that was sent to this process only, not by the terminal.
@@ -129,6 +131,17 @@ Program::~Program() {
 }
 
 int Program::toggles() { return toggled.load(); }
+
+bool Program::told_to_end() { return ending.load(); }
+
+void Program::wait_for_end() {
+  sigset_t signals{};
+  ::sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) ::sigaddset(&signals, number);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  int number = 0;
+  if (!told_to_end()) ::sigwait(&signals, &number);
+}
 
 std::optional<int> Program::wait(int milliseconds) {
   pollfd ended{.fd = handle_, .events = POLLIN, .revents = 0};

@@ -31,6 +31,10 @@ class Program {
 
   // How often this process got SIGUSR1, which is not passed on.
   static int toggles();
+  // Whether this process was told to end by a signal that another process sent, which it passed on.
+  static bool told_to_end();
+  // Waits for Ctrl+C or such a signal, when the program has ended; returns at once if one came.
+  static void wait_for_end();
   pid_t pid() const { return pid_; }
   // Waits until it ends, at most this long. nullopt: it runs.
   std::optional<int> wait(int milliseconds);  // status as of waitpid(2)

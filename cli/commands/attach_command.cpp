@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <format>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "analysis/common/format_units.h"
+#include "api/json/server_json.h"
 #include "attach/collector/collector.h"
 #include "attach/collector/live_server.h"
 #include "attach/collector/preload_check.h"
@@ -116,22 +118,60 @@ std::optional<std::int64_t> parse_rule(std::string_view text) {
   return static_cast<std::int64_t>(*number * ns);
 }
 
+// A command that makes a request to the program; empty: it is no llama-server.
+std::string request_of(const std::vector<std::string>& command) {
+  if (fs::path(command.front()).filename() != "llama-server") return {};
+  const auto option = [&](const char* name, const char* otherwise) -> std::string {
+    const auto at = std::ranges::find(command, name);
+    return at == command.end() || at + 1 == command.end() ? otherwise : *(at + 1);
+  };
+  const std::string host = option("--host", "127.0.0.1");
+  return std::format(
+      R"(curl http://{}:{}/completion -d '{{"prompt": "Once upon a time", "n_predict": 32}}')",
+      host == "0.0.0.0" ? "127.0.0.1" : host, option("--port", "8080"));
+}
+
+// What the server of --live knows of the program. Its file is always whole.
+void write_program(const fs::path& file, const AttachOptions& options, const std::string& ended) {
+  const fs::path fresh = file.string() + ".new";
+  std::ofstream(fresh) << text_of(
+      to_json(RecordedProgram{.name = fs::path(options.command.front()).filename(),
+                              .request = request_of(options.command),
+                              .ended = ended}));
+  std::error_code none;
+  fs::rename(fresh, file, none);
+}
+
+// "llama-server ended with status 0. 2 sessions are recorded in /tmp/traces. To see them again:
+// ..."
+std::string ending_of(const AttachOptions& options, int status,
+                      const std::vector<attach::RecordedContext>& contexts) {
+  const std::string name = fs::path(options.command.front()).filename();
+  std::uint64_t sessions = 0;
+  for (const attach::RecordedContext& context : contexts)
+    for (const attach::EndedSession& session : context.sessions)
+      sessions += fs::exists(session.file) ? 1U : 0U;
+  const std::string folder = fs::absolute(options.output).lexically_normal().string();
+  return std::format(
+      "{} {}. {} recorded in {}.{}", name,
+      WIFSIGNALED(status) ? std::format("was ended by signal {} ({})", WTERMSIG(status),
+                                        strsignal(WTERMSIG(status)))
+                          : std::format("ended with status {}", WEXITSTATUS(status)),
+      sessions == 0   ? "Nothing is"
+      : sessions == 1 ? "1 session is"
+                      : std::format("{} sessions are", sessions),
+      folder,
+      sessions == 0 ? ""
+                    : std::format(" To see {} again: tt-server --no-model --data-dir {}",
+                                  sessions == 1 ? "it" : "them", folder));
+}
+
 int record(const AttachOptions& options, const Installation& installation) {
   std::error_code failed;
   fs::create_directories(options.output, failed);
   if (!fs::is_directory(options.output)) {
     say(std::format("{}: {}", options.output, failed.message()));
     return 1;
-  }
-  std::optional<attach::LiveServer> page;
-  if (options.live) {
-    auto started = attach::LiveServer::start(installation.server, options.output, *options.live);
-    if (!started) {
-      say(started.error());
-      return 1;
-    }
-    say(std::format("the sessions are shown on {}", started->url()));
-    page.emplace(*std::move(started));
   }
   attach::Collector collector(
       {.output = options.output,
@@ -145,6 +185,19 @@ int record(const AttachOptions& options, const Installation& installation) {
   if (collector.rings().empty()) {
     say("there is no folder for shared memory. Make /dev/shm or $TMPDIR writable.");
     return 1;
+  }
+  std::optional<attach::LiveServer> page;
+  const fs::path about = collector.rings() / "program.json";  // for the server
+  if (options.live) {
+    auto started =
+        attach::LiveServer::start(installation.server, options.output, about, *options.live);
+    if (!started) {
+      say(started.error());
+      return 1;
+    }
+    say(std::format("the sessions are shown on {}", started->url()));
+    page.emplace(*std::move(started));
+    write_program(about, options, "");
   }
   auto program = attach::Program::start(options.command, installation.agent, collector.rings(),
                                         options.ring_mib << 20U, options.paused,
@@ -195,6 +248,11 @@ int record(const AttachOptions& options, const Installation& installation) {
                     "statically: tt attach cannot observe it; use a build with "
                     "BUILD_SHARED_LIBS=ON.",
                     options.command.front()));
+  if (page && !attach::Program::told_to_end()) {
+    write_program(about, options, ending_of(options, *status, contexts));
+    say(std::format("the sessions are shown on {} until Ctrl+C", page->url()));
+    attach::Program::wait_for_end();
+  }
   return killed ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
 }
 
@@ -302,8 +360,8 @@ RunVerb add_attach_command(CLI::App& command) {
                    "Record nothing at first. SIGUSR1 to tt starts and pauses recording");
   command
       .add_option("--live", options->live,
-                  "Show the sessions in the browser while they are recorded: port on this machine, "
-                  "0 for any; the address is printed")
+                  "Show the sessions in the browser while they are recorded, and when the program "
+                  "has ended until Ctrl+C: port on this machine, 0 for any; the address is printed")
       ->check(whole_number(0, 65535))
       ->type_name("PORT");
   command.add_flag("-q,--quiet", options->quiet, "Do not list the sessions at the end");

@@ -266,6 +266,7 @@ int run(int argc, char** argv) {
                                        .page = page,
                                        .contract = contract,
                                        .data_dir = options->data_dir,
+                                       .program_file = options->program_file,
                                        .log_lines_lost = [&log] { return log.lines_lost(); }});
 
   retention.start();

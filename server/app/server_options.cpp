@@ -158,6 +158,9 @@ std::unique_ptr<CLI::App> make_server_app(ServerOptions& options) {
   app->add_option("--data-dir", options.data_dir, "Folder for recorded sessions")
       ->type_name("DIR")
       ->capture_default_str();
+  app->add_option("--program-file", options.program_file,
+                  "What tt attach --live writes about the program that it records")
+      ->group("");
   app->add_option("--keep-days", options.keep_days,
                   "Remove a session this many days after it ended, was renamed or was imported "
                   "(default: never)")

@@ -28,7 +28,8 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;  // 0: any free port
   std::filesystem::path data_dir;
-  std::string notice;  // about a default that the user may not expect; empty: none
+  std::filesystem::path program_file;  // RouteServices::program_file
+  std::string notice;                  // about a default that the user may not expect; empty: none
   std::optional<double> keep_days;
   std::optional<std::uint64_t> keep_bytes;  // quota for all sessions
   std::uint64_t disk_reserve = 256u << 20;  // minimum free disk space, bytes

@@ -10,23 +10,38 @@
 namespace tt {
 namespace {
 
-// The page's server is another process: it shows what the collector has written so far.
-TEST_F(AttachServer, LiveShowsSessionsWhileTheyAreRecorded) {
-  make_model("small");
-  background_ = std::make_unique<Background>(
-      folder,
-      "attach --live 0 -o traces -- llama-completion -m model.gguf -p Once -n 4000 -c 8192 "
-      "-t 1 -no-cnv --ignore-eos");
-  const auto get = [&](std::string_view path) {
+class AttachLive : public AttachServer {
+ protected:
+  void start_live(const char* options) {
+    fs::remove(folder / "err");
+    background_ = std::make_unique<Background>(
+        folder, std::format("attach --live 0 -o traces -- llama-completion -m model.gguf -p Once "
+                            "-t 1 -no-cnv --ignore-eos {}",
+                            options));
+    constexpr std::string_view kAddress = "shown on http://127.0.0.1:";
+    ASSERT_TRUE(test::wait_until([&] { return contents(folder / "err").contains(kAddress); }));
+    const std::string said = contents(folder / "err");
+    port_ = std::stoi(said.substr(said.find(kAddress) + kAddress.size()));
+  }
+  std::string get(std::string_view path) const {
     return ask(
         std::format("exec 3<>/dev/tcp/127.0.0.1/{} && printf 'GET {} HTTP/1.1\\r\\n"
                     "Host: 127.0.0.1\\r\\nConnection: close\\r\\n\\r\\n' >&3 && cat <&3",
                     port_, path));
-  };
-  constexpr std::string_view kAddress = "shown on http://127.0.0.1:";
-  ASSERT_TRUE(test::wait_until([&] { return contents(folder / "err").contains(kAddress); }));
-  const std::string said = contents(folder / "err");
-  port_ = std::stoi(said.substr(said.find(kAddress) + kAddress.size()));
+  }
+  // What the server says of the program.
+  nlohmann::json program() const {
+    const std::string answer = get("/api/v1/server");
+    const auto json = nlohmann::json::parse(
+        answer.substr(std::min(answer.size(), answer.find('{'))), nullptr, false);
+    return json.is_object() ? json.value("recorded_program", nlohmann::json()) : nlohmann::json();
+  }
+};
+
+// The page's server is another process: it shows what the collector has written so far.
+TEST_F(AttachLive, ShowsSessionsWhileTheyAreRecorded) {
+  make_model("small");
+  start_live("-n 4000 -c 8192");
   const auto steps = [&] {
     const std::string answer = get("/api/v1/sessions");
     if (!answer.contains(R"("running")")) return 0;
@@ -37,11 +52,40 @@ TEST_F(AttachServer, LiveShowsSessionsWhileTheyAreRecorded) {
   ASSERT_TRUE(test::wait_until([&] { return (first = steps()) > 0; })) << get("/api/v1/sessions");
   ASSERT_TRUE(test::wait_until([&] { return steps() > first; })) << "it grows";
   EXPECT_TRUE(get("/").contains("<!doctype html>"));
+  EXPECT_EQ(program(),
+            (nlohmann::json{{"name", "llama-completion"}, {"request", ""}, {"ended", nullptr}}));
   ASSERT_EQ(::kill(background_->pid(), SIGTERM), 0);
   background_->wait();
   EXPECT_EQ(get("/api/v1/health"), "") << "the server has ended, too";
   ASSERT_EQ(sessions().size(), 1U);
   expect_valid(sessions()[0]);
+}
+
+// Then the page says how the program ended, until this process is told to end.
+TEST_F(AttachLive, ShowsHowTheProgramEnded) {
+  make_model("small");
+  start_live("-n 5 -c 512");
+  ASSERT_TRUE(
+      test::wait_until([&] { return program().is_object() && !program()["ended"].is_null(); }));
+  const std::string traces = (folder / "traces").string();
+  EXPECT_EQ(program()["ended"],
+            std::format("llama-completion ended with status 0. 1 session is recorded in {0}. To "
+                        "see it again: tt-server --no-model --data-dir {0}",
+                        traces));
+  EXPECT_TRUE(get("/api/v1/sessions").contains(R"("state":"done")"));
+  EXPECT_TRUE(contents(folder / "err").contains(std::format(":{} until Ctrl+C\n", port_)));
+  ASSERT_EQ(::kill(background_->pid(), SIGINT), 0);
+  EXPECT_EQ(background_->wait(), 0);
+  EXPECT_EQ(get("/api/v1/health"), "") << "the server has ended, too";
+
+  start_live("-n 5 -m absent.gguf");
+  ASSERT_TRUE(
+      test::wait_until([&] { return program().is_object() && !program()["ended"].is_null(); }));
+  EXPECT_EQ(
+      program()["ended"],
+      std::format("llama-completion ended with status 1. Nothing is recorded in {}.", traces));
+  ASSERT_EQ(::kill(background_->pid(), SIGTERM), 0);
+  EXPECT_EQ(background_->wait(), 1) << "the program's own";
 }
 
 TEST_F(AttachServer, ThreeSlotsAtOnce) {
@@ -311,7 +355,9 @@ TEST_F(AttachServer, SaysWhyAPromptWasReadAgain) {
   make_model("small");
   start("-np 1 -c 1024", "--per-request");
   const std::string rules = ". The captain of the old wooden boat waits for the wind to turn south";
+  std::vector<std::string> prompts;
   const auto request = [&](const std::string& prompt, const char* more = "") {
+    prompts.push_back(prompt);
     const std::string answer =
         ask(post(port_, "/completion",
                  std::format(R"({{"prompt": "{}", "n_predict": 4, "ignore_eos": true, )"
@@ -337,6 +383,16 @@ TEST_F(AttachServer, SaysWhyAPromptWasReadAgain) {
     EXPECT_GE(reused, 0);
     EXPECT_EQ(infos.back().fact("result.reused_tokens"), std::to_string(reused));
     EXPECT_EQ(infos.back().fact("result.prompt_tokens"), std::to_string(reused + evaluated));
+    // The reused tokens are in the session: its prompt is whole.
+    expect_valid(file);
+    std::string prompt;
+    int marked = 0;
+    for (const Token& token : *open(file).tokens(0, 1000)) {
+      prompt += token.generated ? "" : token.text;
+      marked += token.reused ? 1 : 0;
+    }
+    EXPECT_EQ(marked, reused);
+    EXPECT_TRUE(prompt.ends_with(prompts[infos.size() - 1])) << prompt;
   }
   EXPECT_EQ(infos[0].fact("result.reuse_end"), "");
   EXPECT_EQ(infos[1].fact("result.reuse_end"), "other_token");
@@ -352,6 +408,51 @@ TEST_F(AttachServer, SaysWhyAPromptWasReadAgain) {
   EXPECT_TRUE(shown.out.contains("tokens were evaluated again")) << shown.out;
   const Result again = run_tt(folder, "show " + sessions()[3].string());
   EXPECT_TRUE(again.out.contains("but the program did not reuse them.")) << again.out;
+}
+
+// Of a session with all requests of a context, each has its whole prompt.
+TEST_F(AttachServer, ReusedTokensOfEachRequestAreInItsSession) {
+  make_model("small");
+  start("-np 2 -c 2048");
+  const std::string begin = "The captain of the old wooden boat waits for the wind";
+  const std::vector<std::string> prompts = {begin, begin + " to turn", "Snow", begin + " to fall"};
+  std::vector<int> reused;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const std::string answer =
+        ask(post(port_, "/completion",
+                 std::format(R"({{"prompt": "{}", "n_predict": 4, "ignore_eos": true, )"
+                             R"("temperature": 0, "id_slot": {}}})",
+                             prompts[i], i == 2 ? 1 : 0)));
+    const std::size_t at = answer.find("\"cache_n\":");
+    ASSERT_NE(at, answer.npos) << answer;
+    reused.push_back(std::stoi(answer.substr(at + 10)));
+  }
+  stop();
+  EXPECT_GT(reused[1], 5);
+  EXPECT_EQ(reused[2], 0);
+  EXPECT_GT(reused[3], 5);
+  ASSERT_EQ(sessions().size(), 1U);
+  expect_valid(sessions()[0]);
+  std::map<std::uint32_t, std::string> texts;
+  std::map<std::uint32_t, int> marked;
+  for (const Token& token : *open(sessions()[0]).tokens(0, 1000)) {
+    if (!token.sequence || token.generated) continue;
+    texts[*token.sequence] += token.text;
+    marked[*token.sequence] += token.reused ? 1 : 0;
+  }
+  ASSERT_EQ(texts.size(), prompts.size());
+  const nlohmann::json answers =
+      run_json(folder, "show --json " + sessions()[0].string())["answers"];
+  ASSERT_EQ(answers.size(), prompts.size());
+  for (std::uint32_t i = 0; i < prompts.size(); ++i) {
+    EXPECT_TRUE(texts[i + 1].ends_with(prompts[i])) << texts[i + 1];
+    EXPECT_EQ(marked[i + 1], reused[i]);
+    EXPECT_EQ(answers[i]["reused_tokens"], reused[i]);
+  }
+  const Result shown = run_tt(folder, "show " + sessions()[0].string());
+  EXPECT_TRUE(shown.out.contains(
+      std::format("\nanswer, sequence 2, slot 0 of the server, {} tokens reused\n", reused[1])))
+      << shown.out;
 }
 
 // Then it records nothing, and the program goes on; SIGUSR1 starts again.
