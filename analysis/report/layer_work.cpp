@@ -5,6 +5,8 @@
 #include <format>
 #include <string_view>
 
+#include "tracer/format/names/adapter.h"
+
 namespace tt {
 
 namespace {
@@ -116,7 +118,9 @@ std::vector<GraphWork> layer_work_of(const GraphTemplate& graph, std::uint32_t l
           // Without flash attention the keys and the values are two of these.
           if (of_layer(op.layer) != nullptr) ++cache_reads[static_cast<std::size_t>(op.layer.v)];
         }
-        if (matrix == nullptr || matrix->kind != TensorKind::Weight) continue;
+        if (matrix == nullptr || matrix->kind != TensorKind::Weight ||
+            is_adapter_weight(matrix->name))
+          continue;
         GraphWork* to = of_layer(matrix->layer);
         if (to == nullptr) continue;
         // A routed matrix has a column for each chosen expert of a token.

@@ -68,7 +68,7 @@ class Attach : public ::testing::Test {
     return *std::move(reader);
   }
   // The session r.ttrace of tt record and this one.
-  void expect_same(const fs::path& file);
+  void expect_same(const fs::path& file, std::uint32_t steps = 6);
   test::TempFolder folder;
 };
 

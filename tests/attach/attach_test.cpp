@@ -1,6 +1,7 @@
 // tt attach on real programs of llama.cpp: what it records equals what tt record does, and the
 // program computes what it does without it.
 #include <ggml.h>
+#include <gguf.h>
 
 #include <array>
 #include <cctype>
@@ -13,6 +14,8 @@
 #include "tests/support/models/arch_model.h"
 #include "tests/support/small_disk.h"
 #include "tracer/engine/read_bandwidth.h"
+#include "tracer/gguf/gguf_index.h"
+#include "tracer/gguf/llama_handles.h"
 
 namespace tt {
 namespace {
@@ -60,12 +63,12 @@ TEST_P(EqualsRecord, OpsListsAndAccessSums) {
 
 }  // namespace
 
-void Attach::expect_same(const fs::path& file) {
+void Attach::expect_same(const fs::path& file, std::uint32_t steps) {
   const SessionReader ours = open(folder / "r.ttrace"), theirs = open(file);
-  ASSERT_EQ(*ours.step_count(), 6U);
-  ASSERT_EQ(*theirs.step_count(), 6U);
+  ASSERT_EQ(*ours.step_count(), steps);
+  ASSERT_EQ(*theirs.step_count(), steps);
   std::uint32_t ops = 0;
-  for (std::uint32_t i = 0; i < 6; ++i) {
+  for (std::uint32_t i = 0; i < steps; ++i) {
     SCOPED_TRACE(i);
     const Step a = *ours.step(StepId{i}), b = *theirs.step(StepId{i});
     EXPECT_EQ(a.n_tokens, b.n_tokens);
@@ -106,6 +109,105 @@ TEST_F(Attach, HybridModelEqualsRecord) {
                                  "--temp 0 -c 256 -o r.ttrace");
   ASSERT_EQ(recorded.code, 0) << recorded.err;
   expect_same(sessions()[0]);
+}
+
+constexpr char kPrompt[] = "-p 'The wind was cold' -n 6 --ignore-eos -t 1 --temp 0 -c 512";
+
+// The encoder reads the prompt in a step without a cache, before the steps of the decoder.
+TEST_F(Attach, EncoderAndDecoderEqualRecord) {
+  make_model("t5");
+  const std::string command =
+      std::format("llama-completion -m model.gguf -no-cnv --no-warmup {}", kPrompt);
+  const Result without = plain(command), with = attached(command);
+  ASSERT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(with.out, without.out);
+  ASSERT_EQ(sessions().size(), 1U) << with.err;
+  expect_valid(sessions()[0]);
+  EXPECT_EQ(open(sessions()[0]).step(StepId{0})->phase, Phase::Encode);
+  EXPECT_EQ(open(sessions()[0]).step(StepId{1})->phase, Phase::Prompt);
+  const Result recorded =
+      run_tt(folder, std::format("record -m model.gguf {} -o r.ttrace", kPrompt));
+  ASSERT_EQ(recorded.code, 0) << recorded.err;
+  expect_same(sessions()[0], 7);
+}
+
+// Its weights are in a buffer: they are found by their names and shapes.
+TEST_F(Attach, ModelThatIsNotMappedIsFoundByItsTensors) {
+  make_model("small");
+  make_model("small --layers 3", "other");
+  fs::copy_file(folder / "model.gguf", folder / "copy.gguf");
+  const Result with = attached(
+      std::format("llama-completion -m copy.gguf -no-cnv --no-warmup -lm none {}", kPrompt));
+  ASSERT_EQ(with.code, 0) << with.err;
+  ASSERT_EQ(sessions().size(), 1U) << with.err;
+  expect_valid(sessions()[0]);
+  const SessionInfo info = *open(sessions()[0]).info();
+  ASSERT_EQ(info.model_files.size(), 1U);
+  EXPECT_EQ(fs::path(info.model_files[0].path).filename(), "copy.gguf");
+  EXPECT_EQ(info.fact("trace.offsets_by_address"), "0");
+  EXPECT_GT(info.fact_number("trace.weights").value_or(0), 50U);
+  EXPECT_EQ(info.fact("trace.offsets_by_name"), info.fact("trace.weights"));
+  const Result recorded =
+      run_tt(folder, std::format("record -m copy.gguf -lm none {} -o r.ttrace", kPrompt));
+  ASSERT_EQ(recorded.code, 0) << recorded.err;
+  expect_same(sessions()[0]);
+}
+
+// An adapter of rank 2 for the query of the first layer; returns the bytes of its two tensors.
+std::array<std::size_t, 2> write_adapter(const fs::path& model, const fs::path& file) {
+  constexpr std::int64_t kRank = 2;
+  const auto index = GgufIndex::open(model);
+  EXPECT_TRUE(index.has_value());
+  const std::string query = "blk.0.attn_q.weight";
+  const GgufTensor* of = index->find(query);
+  EXPECT_NE(of, nullptr);
+  const GgmlContext tensors(
+      ggml_init({.mem_size = 1 << 22, .mem_buffer = nullptr, .no_alloc = false}));
+  const GgufContext gguf(gguf_init_empty());
+  gguf_set_val_str(gguf.get(), "general.type", "adapter");
+  gguf_set_val_str(gguf.get(), "general.architecture", "llama");
+  gguf_set_val_str(gguf.get(), "adapter.type", "lora");
+  gguf_set_val_f32(gguf.get(), "adapter.lora.alpha", 2);
+  const auto add = [&](const std::string& name, std::int64_t columns, std::int64_t rows) {
+    ggml_tensor* const one = ggml_new_tensor_2d(tensors.get(), GGML_TYPE_F32, columns, rows);
+    ggml_set_name(one, name.c_str());
+    for (std::int64_t i = 0; i < columns * rows; ++i)
+      ggml_get_data_f32(one)[i] = static_cast<float>(i * 37 % 101 - 50) / 25;
+    gguf_add_tensor(gguf.get(), one);
+    return ggml_nbytes(one);
+  };
+  const std::array bytes = {add(query + ".lora_a", of->ne[0], kRank),
+                            add(query + ".lora_b", kRank, of->ne[1])};
+  EXPECT_TRUE(gguf_write_to_file(gguf.get(), file.c_str(), false));
+  return bytes;
+}
+
+// The tensors of an adapter are read in each step, and the model is still found.
+TEST_F(Attach, AdapterIsRecorded) {
+  make_model("small");
+  const auto bytes = write_adapter(folder / "model.gguf", folder / "adapter.gguf");
+  const std::string command =
+      std::format("llama-completion -m model.gguf -no-cnv --no-warmup {}", kPrompt);
+  const Result bare = plain(command), without = plain(command + " --lora adapter.gguf");
+  ASSERT_EQ(without.code, 0) << without.err;
+  EXPECT_NE(without.out, bare.out) << "it has an effect";
+  const Result with = attached(command + " --lora adapter.gguf");
+  ASSERT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(with.out, without.out);
+  ASSERT_EQ(sessions().size(), 1U) << with.err;
+  expect_valid(sessions()[0]);
+  EXPECT_EQ(fs::path(open(sessions()[0]).info()->model_files.at(0).path).filename(), "model.gguf");
+  const Result read = run_tt(
+      folder, std::format("sql {} \"SELECT tensor_name, count(DISTINCT step) AS steps, "
+                          "sum(size_bytes) / count(DISTINCT step) AS bytes, "
+                          "group_concat(DISTINCT memory_source) AS source FROM access "
+                          "WHERE tensor_name LIKE '%.lora%' AND NOT write GROUP BY 1\" --csv",
+                          sessions()[0].string()));
+  EXPECT_EQ(read.out,
+            std::format("tensor_name,steps,bytes,source\nblk.0.attn_q.weight.lora_a,6,{},buffer\n"
+                        "blk.0.attn_q.weight.lora_b,6,{},buffer\n",
+                        bytes[0], bytes[1]))
+      << read.err;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EqualsRecord, ::testing::Values("small", "moe", "mamba"),
@@ -278,6 +380,32 @@ INSTANTIATE_TEST_SUITE_P(Releases, AttachVersions,
                            std::ranges::replace(name, '.', '_');
                            return name;
                          });
+
+TEST_F(Attach, AddOnOfNodeAnswersTheSameByteForByte) {
+  make_model("small");
+  const Result packed = plain("npm pack --silent @node-llama-cpp/linux-x64@3.22.1");
+  if (packed.code != 0) GTEST_SKIP() << "the package registry does not answer: " << packed.err;
+  ASSERT_EQ(plain("tar xzf *.tgz").code, 0);
+  const std::string command =
+      std::format("node {} {} model.gguf 20", source_path("tests/attach/greedy.mjs"),
+                  (folder / "package/bins/linux-x64").string());
+  // log_flush is no library for node.
+  const Result without = plain("env -u LD_PRELOAD " + command);
+  ASSERT_EQ(without.code, 0) << without.err;
+  EXPECT_GT(without.out.size(), 100U);
+  const Result with = run_tt(folder, "attach -o traces -- " + command);
+  EXPECT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(with.out, without.out);
+  ASSERT_EQ(sessions().size(), 1U) << with.err;
+  expect_valid(sessions()[0]);
+  const SessionReader reader = open(sessions()[0]);
+  EXPECT_EQ(reader.info()->fact("attach.program"), "node");
+  std::string tokens;  // the last one is not evaluated
+  for (const Token& token : *reader.tokens(0, 100))
+    tokens += token.generated ? std::format(" {}", token.id) : "";
+  EXPECT_EQ(std::ranges::count(tokens, ' '), 19);
+  EXPECT_TRUE(without.out.contains(tokens + " ")) << tokens;
+}
 #endif
 
 // ---------------------------------------------------------------- killed and stopped

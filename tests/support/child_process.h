@@ -25,6 +25,7 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
+  pid_t pid() const { return pid_; }
   void kill_now() {
     ::kill(pid_, SIGKILL);
     wait();

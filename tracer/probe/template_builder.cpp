@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "tracer/format/names/adapter.h"
 #include "tracer/format/names/names.h"
 #include "tracer/gguf/llama_handles.h"
 #include "tracer/probe/op_rules.h"
@@ -103,6 +104,8 @@ class Builder {
                (buffer != nullptr && buffer->usage == RawBuffer::Usage::Weights)) {
       tensor.kind = TensorKind::Weight;
       locate(from, weight, tensor);
+    } else if (is_adapter_weight(from.name)) {
+      tensor.kind = TensorKind::Weight;  // of no model file
     } else if (!from.input && buffer != nullptr && buffer->usage == RawBuffer::Usage::Any) {
       tensor.kind = TensorKind::Kv;  // a renamed cache: "conv_states_all-1"
     } else if (from.input || !from.name.contains('#')) {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdio>
@@ -374,6 +375,43 @@ class ColdPages {
   std::size_t bytes_;
   const volatile char* at_;
 };
+
+// As tt attach does: those of a process that was started before, and of no other one.
+TEST(PageFaults, OfAnotherProcess) {
+  constexpr std::size_t kPages = 40;
+  const ColdPages pages(kPages);
+  std::array<int, 2> go{}, done{};
+  ASSERT_EQ(pipe(go.data()), 0);
+  ASSERT_EQ(pipe(done.data()), 0);
+  ChildProcess child([&] {
+    char byte = 0;
+    if (read(go[0], &byte, 1) != 1) return 1;
+    std::thread([&] { pages.touch(0, kPages / 2); }).join();
+    return write(done[1], &byte, 1) == 1 && read(go[0], &byte, 1) == 1 ? 0 : 1;
+  });
+  const auto faults = PageFaults::watch(child.pid());
+  faults->start();
+  char byte = 'x';
+  ASSERT_EQ(write(go[1], &byte, 1), 1);
+  ASSERT_EQ(read(done[0], &byte, 1), 1);
+  pages.touch(kPages / 2, kPages);  // this process
+  std::vector<PageFault> reported, minor;
+  faults->take(reported, minor);
+  faults->stop();
+  ASSERT_EQ(write(go[1], &byte, 1), 1);
+  EXPECT_EQ(child.wait(), 0);
+  for (const int fd : {go[0], go[1], done[0], done[1]}) close(fd);
+  if (!faults->records_addresses()) {
+    EXPECT_TRUE(reported.empty());
+    GTEST_SKIP() << faults->source();
+  }
+  std::set<std::uint64_t> faulted, expected;
+  for (std::size_t page = 0; page < kPages / 2; ++page) expected.insert(pages.address(page));
+  for (const PageFault& fault : reported)
+    if (fault.address >= pages.address(0) && fault.address < pages.address(kPages))
+      faulted.insert(fault.address);
+  EXPECT_EQ(faulted, expected);
+}
 
 // More faults than the buffer holds: lost ones are counted.
 TEST(PageFaults, LostFaultsAreCounted) {

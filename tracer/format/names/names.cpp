@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "tracer/format/names/adapter.h"
 #include "tracer/text/parse_number.h"
 
 namespace tt {
@@ -301,7 +302,8 @@ Component component_of(std::string_view name, TensorKind kind) {
 }
 
 Role role_of(std::string_view name, TensorKind kind) {
-  if (kind == TensorKind::Input) return Role::None;
+  // An adapter has no heads, and is no part of the model's matrix.
+  if (kind == TensorKind::Input || is_adapter_weight(name)) return Role::None;
   const std::string_view stem = parse(name).stem;
   const Rule* rule = rule_for(stem);
   if (kind == TensorKind::Weight && stem.ends_with(".bias") &&
