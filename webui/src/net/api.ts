@@ -41,6 +41,7 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
     whileBusy(() => call(send, 'GET', path, check, options), options.signal, options.progress);
   return {
     health: () => get('health', wire.health),
+    server: () => get('server', wire.server),
     models: () => get('models', wire.models),
     load: (model: string) => call(send, 'POST', `models/${id(model)}/load`, wire.model),
     unload: (model: string) => call(send, 'POST', `models/${id(model)}/unload`, wire.model),

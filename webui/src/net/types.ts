@@ -18,6 +18,8 @@ import type { components, operations } from './schema';
 type Schemas = components['schemas'];
 export type Health = Schemas['Health'];
 export type Version = Schemas['Version'];
+export type Server = Schemas['Server'];
+export type RecordedProgram = NonNullable<Server['recorded_program']>;
 export type Model = Schemas['Model'];
 export type Memory = Schemas['Memory'];
 export type GgufTensor = Schemas['Gguf']['tensors'][number];
@@ -110,6 +112,12 @@ export type ExpertsQuery = NonNullable<operations['experts']['parameters']['quer
 export type RowAxis = Schemas['RowAxis'];
 
 export const health = object<Health>({ status: oneOf('ok', 'loading'), version: str });
+export const server = object<Server>({
+  data_dir: str,
+  recorded_program: nullable(
+    object<RecordedProgram>({ name: str, request: str, ended: nullable(str) }),
+  ),
+});
 export const model = object<Model>({
   name: str,
   path: str,

@@ -237,11 +237,33 @@ export function OfflineNotice({ store }: { store: Store }) {
       clearInterval(timer);
     };
   });
-  if (reach.is !== 'away') return null;
+  const program = store.recorded.program.value;
+  if (reach.is !== 'away') {
+    const ended = program?.ended ?? null;
+    return (
+      ended !== null && (
+        <div class="away away-ended" role="status">
+          <span>{ended}</span>
+        </div>
+      )
+    );
+  }
   return (
     <div class="away" role="alert">
-      <b>The server does not respond.</b>
-      <span>The data shown was loaded earlier.</span>
+      {program === null ? (
+        <>
+          <b>The server does not respond.</b>
+          <span>The data shown was loaded earlier.</span>
+        </>
+      ) : (
+        <>
+          <b>tt attach has ended.</b>
+          <span>
+            {program.ended ??
+              `It recorded ${program.name}. To see its sessions: tt-server --no-model --data-dir ${program.folder}`}
+          </span>
+        </>
+      )}
       <span class="away-when">
         {seconds.value > 0 ? `Next attempt in ${seconds.value} s` : 'Connecting…'}
       </span>

@@ -15,6 +15,7 @@ import { onlyLayer, parseFilter } from './view/filter';
 import { FollowedSelection } from './view/follow_selection';
 import { MemoryBudget } from './request/memory_budget';
 import { Models } from './request/models';
+import { Recorded } from './request/recorded_program';
 import { layerOfSelection, stepOpsOf } from './session/per_session';
 import { Navigation, type Browser, type HistoryMode } from './view/navigation';
 import { OpenSession, adjacentStep, isInPhase } from './session/open_session';
@@ -57,6 +58,7 @@ const KINDS_OF_FAST_STEPS: readonly LiveKind[] = ['token', 'step'];
 const FAST_PER_SECOND = 20; // tokens; with half of it, all kinds are received again
 const POLL_MS = 1000; // interval for polling a run without WebSocket
 const CLOCK_MS = 10_000;
+const PROGRAM_MS = 2000; // interval for asking whether the recorded program runs
 const STOP_MS = 2000;
 
 export class Store implements LiveSink {
@@ -69,6 +71,7 @@ export class Store implements LiveSink {
   readonly connection: Connection;
   readonly models: Models;
   readonly sessions: SessionList;
+  readonly recorded: Recorded;
   readonly chat: Chat;
   readonly debug: Debug;
   readonly playback: Playback;
@@ -120,6 +123,7 @@ export class Store implements LiveSink {
     this.connection = new Connection(api, waiting);
     this.models = new Models(api, this.toasts);
     this.sessions = new SessionList(api, this.toasts);
+    this.recorded = new Recorded(api);
     this.chat = new Chat({
       api,
       model: this.models.current,
@@ -186,6 +190,7 @@ export class Store implements LiveSink {
       void open?.feed.version.value;
       if (open) this.chooseKinds(open);
     });
+    this.openFirstRecorded();
     live.connect();
     void this.models.watch();
     void this.sessions.refresh();
@@ -194,12 +199,31 @@ export class Store implements LiveSink {
       void this.current.peek()?.checkExists();
     }, CLOCK_MS);
     setInterval(() => {
+      void this.recorded.watch();
+    }, PROGRAM_MS);
+    setInterval(() => {
       const connection = this.connection.state.peek().is;
       if (connection === 'live') return;
       if (connection === 'slow') this.sessions.refreshSoon();
       const open = this.current.peek();
       if (open?.active.peek()) void open.refreshRun();
     }, POLL_MS);
+  }
+
+  // The page of `tt attach --live` opens on the newest session of the program, as soon as there is one.
+  private openFirstRecorded(): void {
+    const stop = effect(() => {
+      const { session } = this.navigation.view.value;
+      const program = this.recorded.program.value;
+      const page = this.sessions.page.value;
+      if (session === null && (program === null || page.is !== 'ready')) return;
+      const newest = page.is === 'ready' ? page.value.sessions.find((one) => one.program) : undefined; // prettier-ignore
+      if (session === null && !newest) return;
+      queueMicrotask(() => {
+        stop();
+        if (session === null && newest) this.navigation.toSession(newest.id, 'replace');
+      });
+    });
   }
 
   // ---- User actions -----------------------------------------------------------------
@@ -513,6 +537,7 @@ export class Store implements LiveSink {
 
   private reloadAll(): void {
     void this.models.watch();
+    void this.recorded.refresh();
     void this.sessions.refresh();
     void this.current.peek()?.refresh();
   }

@@ -24,10 +24,10 @@ export function Strip({ store }: { store: Store }) {
   return session && <SessionStrip key={session.id} store={store} session={session} />;
 }
 
-// The major page faults of the session.
+// The major page faults of the session; null: not recorded, as the findings say it.
 const waitsOf = perSession((session) => {
   const { api, reconnects } = session.context;
-  return new Resource<number>({
+  return new Resource<number | null>({
     key: () => {
       // The facts of a running session are read every second; this sum less often.
       const info = session.info.value;
@@ -42,7 +42,10 @@ const waitsOf = perSession((session) => {
         { x: 'all', y: 'all', value: 'faults', width: 1, height: 1 },
         abort,
       );
-      return picture.ok ? ok(picture.value.total) : picture;
+      if (!picture.ok) return picture;
+      const info = session.info.peek();
+      const isKnown = info.is === 'ready' && info.value.facts?.['trace.page_faults'] !== undefined;
+      return ok(isKnown || picture.value.total > 0 ? picture.value.total : null);
     },
     reconnects,
   });

@@ -57,6 +57,7 @@ export function server(has: ServerData): Partial<Api> {
   });
   return {
     health: () => succeeds({ status: 'ok', version: '1' } as never),
+    server: () => succeeds({ data_dir: '/data', recorded_program: null } as never),
     models: () => succeeds({ models: [MODEL] }),
     sessions: () => succeeds({ total: sessions.length, sessions: [...sessions] }),
     session: (id) => {

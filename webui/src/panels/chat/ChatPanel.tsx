@@ -22,7 +22,27 @@ export function ChatPanel({ store }: PanelProps) {
     <div class="chat">
       <Transcript store={store} />
       <OpenRun store={store} />
-      {store.canAct.value && <Composer store={store} />}
+      {store.canAct.value && <Request store={store} />}
+    </div>
+  );
+}
+
+// What makes a request: the form, or for a page without a model the program that is recorded.
+function Request({ store }: { store: Store }) {
+  const program = store.recorded.program.value;
+  const model = store.models.current.value;
+  if (program === null || model !== null) return <Composer store={store} />;
+  return (
+    <div class="composer" role="note" aria-label="How to make a request">
+      {program.ended === null ? (
+        <p>
+          Recording <b>{program.name}</b>: make a request to it, with its own page or your client.
+          The session appears in the list when the program evaluates it.
+        </p>
+      ) : (
+        <p>{program.ended}</p>
+      )}
+      {program.ended === null && program.request !== '' && <code>{program.request}</code>}
     </div>
   );
 }
@@ -103,14 +123,16 @@ function StaysOpen({ store, session }: { store: Store; session: OpenSession }) {
 function Welcome({ store }: { store: Store }) {
   const model = store.models.current.value;
   const isLoaded = model?.state === 'loaded';
+  const program = store.recorded.program.value;
+  const isProgram = program !== null && model === null;
   return (
     <div class="welcome">
       <h2>See where the memory goes</h2>
       <p>
-        Run a prompt: the page shows, while the model runs, which bytes of the model it reads for
-        each word, when, and for how long.
+        {isProgram ? `Make a request to ${program.name}` : 'Run a prompt'}: the page shows, while
+        the model runs, which bytes of the model it reads for each word, when, and for how long.
       </p>
-      {isLoaded ? (
+      {isProgram ? null : isLoaded ? (
         <Examples store={store} model={model} />
       ) : (
         <p class="dim">

@@ -37,12 +37,15 @@ export function PromptTokens({
   open = false,
 }: Props & { open?: boolean }) {
   const counts = usePart(() => {
-    const { prompt, reused } =
-      sequence === undefined
-        ? session.counts.value
-        : { prompt: session.sequences.value.get(sequence)?.prompt ?? 0, reused: 0 };
-    const from = reused > 0 ? `, ${formatCount(reused)} reused from the KV cache` : '';
-    return prompt === 0 ? '' : `${plural(prompt, 'token')}${from}`;
+    const known = session.sequences.value;
+    const own = sequence === undefined && known.size === 1 ? [...known.values()][0] : known.get(sequence ?? 0); // prettier-ignore
+    const { prompt, reused } = sequence === undefined ? session.counts.value : (own ?? { prompt: 0, reused: 0 }); // prettier-ignore
+    if (prompt === 0) return '';
+    if (reused > 0) return `${plural(prompt, 'token')}, ${formatCount(reused)} reused from the KV cache`; // prettier-ignore
+    const before = own && own.first !== Infinity ? own.first : 0;
+    return before > 0
+      ? `${plural(prompt, 'token')}, after ${formatCount(before)} that were in the KV cache already and are not recorded`
+      : plural(prompt, 'token');
   });
   return (
     <details class="prompt-tokens" open={open} hidden={counts === ''}>
@@ -63,7 +66,7 @@ export function TokenText({
   sequence,
 }: Props & { part: 'prompt' | 'answer' }) {
   const host = useRef<HTMLDivElement>(null);
-  const active = session.active.value;
+  const active = useWriting(session, sequence);
   useEffect(() => {
     const box = host.current;
     if (!box) return;
@@ -118,6 +121,37 @@ export function TokenText({
   return (
     <div ref={host} class="token-text" data-part={part} data-active={part === 'answer' && active} />
   );
+}
+
+const QUIET_MS = 2000; // as tt attach: a request without a step for so long is over
+
+// Whether the end of the text is where the next token appears. A session that another program records
+// may go on growing when an answer has ended.
+function useWriting(session: OpenSession, sequence: number | undefined): boolean {
+  const quiet = useSignal(false);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const stop = effect(() => {
+      void session.feed.version.value;
+      clearTimeout(timer);
+      quiet.value = false;
+      const last = session.data.steps.at(-1);
+      const stepMs = last ? (last.end_ns - last.begin_ns) / 1e6 : 0;
+      timer = setTimeout(() => { quiet.value = true; }, Math.max(QUIET_MS, 3 * stepMs)); // prettier-ignore
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [session]);
+  const isLast = usePart(() => {
+    void session.feed.version.value;
+    const { steps, tokens } = session.data;
+    const { token_id: first = 0, token_count: count = 0 } = steps.at(-1) ?? {};
+    return sequence === undefined || tokens.slice(first, first + count).some((token) => token?.sequence === sequence); // prettier-ignore
+  });
+  if (!session.active.value) return false;
+  return session.run.value !== null || (isLast && !quiet.value);
 }
 
 // The text after the tokens, and the text shown instead of them: if tokens are missing and there

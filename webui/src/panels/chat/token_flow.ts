@@ -56,9 +56,9 @@ export class TokenFlow {
   private selected: readonly [number, number] = [0, 0];
   private hovered: number | null = null;
   private levels: Uint8Array | null = null; // by token: its cost
-  private reusedUntil = 0; // reused tokens are the first ones of the prompt
-  // Of rejected drafts, ascending: the first and the last of each run of consecutive tokens.
-  private rejected: [first: number, last: number][] = [];
+  // Ascending: the first and the last of each run of consecutive tokens.
+  private reused: [first: number, last: number][] = []; // the first tokens of prompts
+  private rejected: [first: number, last: number][] = []; // of rejected drafts
   private readonly size: ResizeObserver;
   private width = 0;
   private timer: ReturnType<typeof setTimeout> | null = null;
@@ -109,24 +109,21 @@ export class TokenFlow {
       const text = this.ids ? `${token.id} ` : token.text;
       this.offsets.append(token.index, text);
       added += text;
-      reused ||= token.reused;
+      if (token.reused) {
+        reused = true;
+        addTo(this.reused, token.index);
+      }
       if (isRejected(token)) {
         rejected = true;
-        this.addRejected(token.index);
+        addTo(this.rejected, token.index);
       }
     }
     this.append(added + tail.slice(this.tail.length));
     this.tail = tail;
-    if (reused) this.markReused(data.tokens);
+    if (reused) this.markReused();
     if (rejected) this.markRejected();
     this.mark();
     this.host.dataset.tokens = String(this.offsets.count - this.rejectedCount());
-  }
-
-  private addRejected(token: number): void {
-    const last = this.rejected.at(-1);
-    if (last?.[1] === token - 1) last[1] = token;
-    else this.rejected.push([token, token]);
   }
 
   private rejectedCount(): number {
@@ -256,7 +253,9 @@ export class TokenFlow {
     this.chunks = [];
     this.host.replaceChildren();
     this.offsets = new TokenOffsets();
+    this.reused = [];
     this.rejected = [];
+    this.show('token-reused', []);
     this.show('token-rejected', []);
     this.next = 0;
     this.tail = '';
@@ -322,7 +321,7 @@ export class TokenFlow {
     const { hovered } = this;
     this.show('token-hovered', hovered === null ? [] : this.rangesOf(hovered, hovered));
     if (!moved) return;
-    this.show('token-reused', this.rangesOf(0, this.reusedUntil - 1));
+    this.markReused();
     this.markRejected();
     if (this.levels) this.showTint();
   }
@@ -335,9 +334,11 @@ export class TokenFlow {
     return this.rejected.flatMap(([first, last]) => this.rangesOf(first, last));
   }
 
-  private markReused(tokens: readonly (Token | undefined)[]): void {
-    while (tokens[this.reusedUntil]?.reused) this.reusedUntil += 1;
-    this.show('token-reused', this.rangesOf(0, this.reusedUntil - 1));
+  private markReused(): void {
+    this.show(
+      'token-reused',
+      this.reused.flatMap(([first, last]) => this.rangesOf(first, last)),
+    );
   }
 
   private show(name: Mark, ranges: readonly StaticRange[]): void {
@@ -368,6 +369,12 @@ export class TokenFlow {
     }
     return ranges;
   }
+}
+
+function addTo(runs: [first: number, last: number][], token: number): void {
+  const last = runs.at(-1);
+  if (last?.[1] === token - 1) last[1] = token;
+  else runs.push([token, token]);
 }
 
 const sameRange = (a: StaticRange, b: StaticRange | undefined): boolean =>

@@ -24,6 +24,10 @@ export interface SequenceCounts {
   readonly prompt: number; // tokens
   readonly generated: number; // in the answer
   readonly rejected: number; // of drafts
+  readonly reused: number; // of the prompt, from the KV cache of an earlier request
+  // Position of the first token that was evaluated: all before were in the KV cache, but the session
+  // may lack them.
+  readonly first: number;
 }
 
 // What arrived of the session. All views take their counts from here.

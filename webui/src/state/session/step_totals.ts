@@ -70,6 +70,14 @@ export class StepTotals {
 const hasValues = ({ ns, bytes }: StepSummary['layers']): boolean =>
   ns.some((value) => value > 0) || bytes.some((value) => value > 0);
 
+interface SequenceTotals {
+  prompt: number;
+  generated: number;
+  rejected: number;
+  reused: number;
+  first: number; // position of the first token that was evaluated
+}
+
 export class TokenTotals {
   prompt = 0;
   generated = 0; // in the answer
@@ -77,7 +85,7 @@ export class TokenTotals {
   reused = 0;
   withText = 0;
   // By request, in their order, of a session that tells them apart.
-  readonly sequences = new Map<number, { prompt: number; generated: number; rejected: number }>();
+  readonly sequences = new Map<number, SequenceTotals>();
 
   count(token: Token, by: 1 | -1): void {
     const part = !token.generated
@@ -89,8 +97,10 @@ export class TokenTotals {
           : null;
     if (part !== null) this[part] += by;
     if (token.sequence !== null) {
-      const of = this.sequences.get(token.sequence) ?? { prompt: 0, generated: 0, rejected: 0 };
+      const of = this.sequences.get(token.sequence) ?? { prompt: 0, generated: 0, rejected: 0, reused: 0, first: Infinity }; // prettier-ignore
       if (part !== null) of[part] += by;
+      if (token.reused) of.reused += by;
+      else of.first = Math.min(of.first, token.position);
       this.sequences.set(token.sequence, of);
     }
     if (token.reused) this.reused += by;

@@ -1,12 +1,13 @@
 // The page of `tt attach --live`: the sessions of the program appear, grow and end in the list without
 // a click, and so does the open session.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import type { Token } from '../../../src/net/types';
 import { PATIENCE_MS } from '../../patience';
 import { freePort } from '../support/harness';
 import { makeModel } from '../support/models';
@@ -29,13 +30,24 @@ afterEach(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
+let printed = ''; // by tt and the server
+
 // Starts a llama-server that is recorded. Returns when it answers.
 async function attach(...options: readonly string[]): Promise<void> {
+  // The server of the fixture shows the folder that the program is recorded into, as that of --live.
+  await attachInto(fixture.server.data, ...options);
+}
+
+async function attachInto(data: string, ...options: readonly string[]): Promise<void> {
   port = await freePort();
   const command = `llama-server -m ${model} -np 1 -c 1024 --host 127.0.0.1 --port ${port} -t 1`;
-  // The server of the fixture shows the folder that the program is recorded into, as that of --live.
-  const output = ['attach', ...options, '-o', fixture.server.data, '--'];
-  child = spawn(program, [...output, ...command.split(' ')], { stdio: 'ignore' });
+  const output = ['attach', ...options, '-o', data, '--'];
+  printed = '';
+  const started = spawn(program, [...output, ...command.split(' ')], { stdio: ['ignore', 'ignore', 'pipe'] }); // prettier-ignore
+  started.stderr.on('data', (part) => {
+    printed += String(part);
+  });
+  child = started;
   const isReady = () => fetch(`http://127.0.0.1:${port}/health`).then(({ ok }) => ok, () => false); // prettier-ignore
   await vi.waitUntil(isReady, { timeout: PATIENCE_MS, interval: 50 });
 }
@@ -158,5 +170,61 @@ describe('the list of sessions', () => {
     await expect.poll(() => accesses.textContent()).not.toBe(first);
     child?.kill('SIGTERM');
     await fixture.inspector.getByLabel('Headline').waitFor();
+  });
+});
+
+describe('the page of tt attach --live', () => {
+  it('opens on the newest session, marks reused tokens, and says how the program ended', async () => {
+    const { page } = fixture;
+    fixture.expectStatus(404); // the page asks whether this server runs the session
+    fixture.spoilPage();
+    const traces = join(folder, 'live');
+    await attachInto(traces, '--live', '0', '--per-request');
+    const address = /shown on (http:\S+)/.exec(printed)?.[1] ?? '';
+    await page.goto(address);
+    await page.getByText('Make a request to llama-server').waitFor();
+    expect(await fixture.axeViolations()).toEqual([]);
+    const example = await page.locator('.composer code').textContent();
+    const [, url = '', body = ''] = /^curl (\S+) -d '(.*)'$/.exec(example ?? '') ?? [];
+    await (await fetch(url, { method: 'POST', body })).json();
+    await expect.poll(async () => (await fixture.answer.textContent())?.length).toBeGreaterThan(20);
+    // After 2 seconds without a step, the request is over: no cursor waits for more.
+    await expect.poll(() => fixture.answer.getAttribute('data-active')).toBe('false');
+
+    const { prompt } = JSON.parse(body) as { prompt: string };
+    await ask(`${prompt} there was a boat`, 8);
+    await expect.poll(() => rows().count()).toBe(2);
+    await expect.poll(async () => (await rows().allTextContents()).join('\n')).not.toContain('running'); // prettier-ignore
+    await rows().first().locator('.session-open').click();
+    const shown = page.locator('.prompt-tokens .dim');
+    await expect
+      .poll(() => shown.textContent())
+      .toMatch(/^\d+ tokens, \d+ reused from the KV cache$/);
+    const { tokens } = (await (await fetch(`${address}/api/v1/sessions/${fixture.session}/tokens?limit=100`)).json()) as { tokens: Token[] }; // prettier-ignore
+    const reused = tokens.filter((token) => token.reused);
+    expect(reused.length).toBe(Number(/, (\d+)/.exec((await shown.textContent()) ?? '')?.[1]));
+    const marked = await page.evaluate(() =>
+      [...(CSS.highlights.get('token-reused') ?? [])]
+        .map(({ startContainer, startOffset, endOffset }) => startContainer.textContent?.slice(startOffset, endOffset))
+        .join(''),
+    ); // prettier-ignore
+    expect(marked).toBe(reused.map(({ text }) => text).join(''));
+    expect(squeezed(marked)).not.toBe('');
+
+    const pid = child?.pid ?? 0;
+    for (const one of (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8'))
+      .trim()
+      .split(' ')) {
+      if ((await readFile(`/proc/${one}/comm`, 'utf8')) === 'llama-server\n') process.kill(Number(one), 'SIGTERM'); // prettier-ignore
+    }
+    const said = `llama-server ended with status 0. 2 sessions are recorded in ${traces}. To see them again: tt-server --no-model --data-dir ${traces}`;
+    await page.locator('.away-ended').getByText(said, { exact: true }).waitFor();
+    expect(await rows().count()).toBe(2);
+    const ended = new Promise((done) => child?.once('exit', done));
+    child?.kill('SIGINT');
+    expect(await ended).toBe(0);
+    await page.getByRole('alert').getByText('tt attach has ended.').waitFor();
+    fixture.errors = fixture.errors.filter((text) => !text.includes('ERR_CONNECTION'));
+    fixture.foreignRequests = fixture.foreignRequests.filter((one) => !one.startsWith(address));
   });
 });
