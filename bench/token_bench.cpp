@@ -136,7 +136,8 @@ double recording_mb(const tt::BenchSetup& setup, tt::BenchWatch& watch) {
   const double before = anonymous_mb();
   tt::Probe probe(*loaded.layout);
   tt::RecordedBenchContext recorded(loaded.model.get(), loaded.params, probe, watch,
-                                    (*engine)->recorder_size(), setup.folder / "memory.ttrace");
+                                    (*engine)->recorder_size(), (*engine)->describe({}),
+                                    setup.folder / "memory.ttrace");
   evaluate(recorded);
   return anonymous_mb() - before - context;
 }

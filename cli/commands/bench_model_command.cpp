@@ -27,6 +27,7 @@
 #include "cli/commands/bench_model_output.h"
 #include "cli/commands/scratch_folder.h"
 #include "cli/commands/verbs.h"
+#include "cli/options/output_path.h"
 #include "cli/terminal/interrupt_guard.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/status_line.h"
@@ -55,6 +56,7 @@ struct BenchOptions {
   std::uint32_t rounds = 7, block_ms = 200;
   std::uint32_t max_seconds = 1800;  // 0: no limit
   std::string against;
+  fs::path sessions;  // empty: the recordings are not kept
   std::vector<std::string> compare;
   BenchFormat format = BenchFormat::Table;
   bool json = false, verbose = false, force = false;
@@ -76,6 +78,7 @@ struct Configuration {
   ThreadTime conditions{};
   std::int32_t threads = 0;
   std::uint64_t lost_steps = 0;  // recorded steps without times
+  std::vector<fs::path> kept{};  // one file for the recording of each round; empty: none
 };
 
 // As tests of llama-bench: each prompt length, then each number of generated tokens; 0: none.
@@ -178,8 +181,13 @@ std::expected<void, EngineError> measure(Configuration& of, const BenchSetup& se
     of.conditions += added->conditions;
     of.lost_steps += added->steps_without_times;
   }
-  std::error_code ignored;
-  fs::remove(round->session, ignored);
+  std::error_code failed;
+  if (of.kept.empty()) {
+    fs::remove(round->session, failed);
+  } else if ((failed = replace_session(round->session, of.kept[number]))) {
+    return unreadable(
+        {TraceError::Kind::Io, std::format("{}: {}", of.kept[number].string(), failed.message())});
+  }
   return {};
 }
 
@@ -202,8 +210,10 @@ void finish(Configuration& of) {
 
 int measure_all(std::vector<Configuration>& configurations, const BenchOptions& options) {
   const InterruptGuard interrupt_guard;
-  const ScratchFolder folder("tt-bench");
-  if (folder.path().empty()) return fail(ScratchFolder::error());
+  // Recordings that are kept are moved out of it.
+  const ScratchFolder folder(
+      "tt-bench", options.sessions.empty() ? fs::temp_directory_path() : options.sessions);
+  if (folder.path().empty()) return fail(folder.error());
   load_backends([verbose = options.verbose](LibraryLine level, std::string_view text) {
     if (verbose && level >= LibraryLine::Warning) std::fwrite(text.data(), 1, text.size(), stderr);
   });
@@ -302,6 +312,22 @@ int compare_files(const BenchOptions& options) {
   return 0;
 }
 
+// The files of --sessions. Two configurations are two sets.
+std::expected<void, std::string> choose_files(std::vector<Configuration>& configurations,
+                                              const BenchOptions& options) {
+  if (options.sessions.empty()) return {};
+  for (std::size_t i = 0; i < configurations.size(); ++i) {
+    const fs::path folder = configurations.size() == 1
+                                ? options.sessions
+                                : options.sessions / (i == 0 ? "given" : "against");
+    auto files =
+        run_files(folder, options.rounds, model_files(configurations[i].model.path), options.force);
+    if (!files) return std::unexpected(files.error());
+    configurations[i].kept = *std::move(files);
+  }
+  return {};
+}
+
 int run(BenchOptions& options) {
   if (options.json) options.format = BenchFormat::Json;
   if (!options.compare.empty()) return compare_files(options);
@@ -320,6 +346,8 @@ int run(BenchOptions& options) {
     if (!other) return kUsageError;
     configurations.push_back(*std::move(other));
   }
+  if (const auto chosen = choose_files(configurations, options); !chosen)
+    return fail(chosen.error());
   if (const int code = measure_all(configurations, options); code != 0) return code;
   std::vector<BenchResult> results;
   for (Configuration& of : configurations) results.push_back(std::move(of.result));
@@ -386,7 +414,7 @@ RunVerb add_bench_model_command(CLI::App& command) {
   command.add_flag(
       "--force", options->force,
       "Compare files of different models, machines, threads or settings, and disturbed "
-      "measurements");
+      "measurements; replace existing files in --sessions");
   command.option_defaults()->group("Output");
   const std::vector<std::pair<std::string, BenchFormat>> formats = {
       {"table", BenchFormat::Table},     {"csv", BenchFormat::Csv},     {"json", BenchFormat::Json},
@@ -400,6 +428,15 @@ RunVerb add_bench_model_command(CLI::App& command) {
           ->transform(choice(formats))
           ->type_name("FORMAT");
   command.add_flag("--json", options->json, "Same as -o json")->excludes(output);
+  command
+      .add_option(
+          "--sessions", options->sessions,
+          "Folder for the recording of each round, run-01.ttrace and so on (with --against: "
+          "in its folders given and against), as tt record --repeat writes them. They have "
+          "the recorded blocks and their warm-up; the times without recording are not in "
+          "them")
+      ->type_name("FOLDER")
+      ->excludes("--compare");
   command.add_flag("--verbose", options->verbose, "Show the warnings and errors of llama.cpp");
   command.option_defaults()->group("Model");
   add_model_options(command, options->model);
@@ -413,7 +450,9 @@ RunVerb add_bench_model_command(CLI::App& command) {
       "Example: tt bench-model model.gguf\n"
       "         tt bench-model model.gguf --against '-t 2'\n"
       "         tt bench-model model.gguf -o json > before.json\n"
-      "         tt bench-model --compare before.json after.json");
+      "         tt bench-model --compare before.json after.json\n"
+      "         tt bench-model model.gguf --against '-t 2' --sessions runs\n"
+      "         tt compare runs/given runs/against");
   return [options] { return run(*options); };
 }
 

@@ -96,7 +96,7 @@ int run(CommandOptions& options) {
   RunEvents events;
   StatusLine line(true);
   const ScratchFolder scratch("tt-debug");
-  if (scratch.path().empty()) return report_error(ScratchFolder::error());
+  if (scratch.path().empty()) return report_error(scratch.error());
   const fs::path folder = output.empty() ? scratch.path() : output.parent_path();
   Sandbox sandbox(installation.worker);
   GenerationQueue queue({.model = options.model,

@@ -299,7 +299,7 @@ int run(const MemoryCommand& options) {
   // The runs get their options as arguments only.
   ::unsetenv("TT_MEMORY_BUDGET");
   const ScratchFolder folder("tt-memory");
-  if (folder.path().empty()) return progress.failed(ScratchFolder::error());
+  if (folder.path().empty()) return progress.failed(folder.error());
   TrialSetup setup{.model = options.model,
                    .folder = folder.path(),
                    .threads = options.threads,

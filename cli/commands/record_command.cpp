@@ -166,28 +166,12 @@ void print_captured(const fs::path& file) {
                 counted(values, "value"), not_captured);
 }
 
-// One for each run: the file, or with --repeat the files run-01.ttrace... of the folder.
-std::expected<std::vector<fs::path>, Failure> output_files(const RecordOptions& options) {
+// One for each run: the file, or with --repeat those of the folder.
+std::expected<std::vector<fs::path>, std::string> output_files(const RecordOptions& options) {
   const std::vector<fs::path> inputs = input_files(options);
-  std::vector<fs::path> files = {options.output};
-  if (options.repeat > 1) {
-    const auto folder = output_path(options.output, Target::Folder, inputs, true);
-    if (!folder) return std::unexpected(Failure{folder.error()});
-    std::error_code failed;
-    fs::create_directories(*folder, failed);
-    if (failed)
-      return std::unexpected(Failure{std::format("{}: {}", folder->string(), failed.message())});
-    files.clear();
-    const std::size_t digits = std::max(std::to_string(options.repeat).size(), std::size_t{2});
-    for (std::uint32_t i = 1; i <= options.repeat; ++i)
-      files.push_back(*folder / std::format("run-{:0{}}.ttrace", i, digits));
-  }
-  for (fs::path& file : files) {
-    auto path = output_path(file, Target::File, inputs, options.force);
-    if (!path) return std::unexpected(Failure{path.error()});
-    file = *std::move(path);
-  }
-  return files;
+  if (options.repeat > 1) return run_files(options.output, options.repeat, inputs, options.force);
+  return output_path(options.output, Target::File, inputs, options.force)
+      .transform([](fs::path file) { return std::vector{std::move(file)}; });
 }
 
 // `output`: empty with --level off. Returns the exit status.
@@ -229,7 +213,7 @@ int run(RecordOptions& options) {
   std::vector<fs::path> outputs(options.repeat);
   if (recorded) {
     auto files = output_files(options);
-    if (!files) return fail(files.error());
+    if (!files) return fail({files.error()});
     outputs = *std::move(files);
   }
   auto prompt = make_prompt(options);

@@ -1,4 +1,5 @@
-// A new folder for recordings in the folder for temporary files; removed at the end with its files.
+// A new folder for recordings, by default in the folder for temporary files; removed at the end
+// with its files.
 #pragma once
 
 #include <stdlib.h>  // mkdtemp
@@ -8,15 +9,17 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace tt::cli {
 
 class ScratchFolder {
  public:
   // `name`: begin of the folder's name.
-  explicit ScratchFolder(std::string_view name) {
-    std::string path =
-        (std::filesystem::temp_directory_path() / std::format("{}-XXXXXX", name)).string();
+  explicit ScratchFolder(std::string_view name,
+                         std::filesystem::path parent = std::filesystem::temp_directory_path())
+      : parent_(std::move(parent)) {
+    std::string path = (parent_ / std::format("{}-XXXXXX", name)).string();
     if (::mkdtemp(path.data()) != nullptr) path_ = path;
   }
   ~ScratchFolder() {
@@ -28,12 +31,12 @@ class ScratchFolder {
 
   const std::filesystem::path& path() const { return path_; }  // empty: it cannot be created
   // Why the path is empty.
-  static std::string error() {
-    return std::format("cannot create a folder in {}",
-                       std::filesystem::temp_directory_path().string());
+  std::string error() const {
+    return std::format("cannot create a folder in {}", parent_.string());
   }
 
  private:
+  std::filesystem::path parent_;
   std::filesystem::path path_;
 };
 

@@ -98,6 +98,26 @@ std::expected<fs::path, std::string> output_path(const fs::path& output, Target 
   return file;
 }
 
+std::expected<std::vector<fs::path>, std::string> run_files(const fs::path& folder,
+                                                            std::uint32_t runs,
+                                                            const std::vector<fs::path>& inputs,
+                                                            bool force) {
+  const auto target = output_path(folder, Target::Folder, inputs, true);
+  if (!target) return std::unexpected(target.error());
+  std::error_code failed;
+  fs::create_directories(*target, failed);
+  if (failed) return std::unexpected(std::format("{}: {}", target->string(), failed.message()));
+  const std::size_t digits = std::max(std::to_string(runs).size(), std::size_t{2});
+  std::vector<fs::path> files;
+  for (std::uint32_t i = 1; i <= runs; ++i) {
+    auto file = output_path(*target / std::format("run-{:0{}}.ttrace", i, digits), Target::File,
+                            inputs, force);
+    if (!file) return std::unexpected(file.error());
+    files.push_back(*std::move(file));
+  }
+  return files;
+}
+
 std::vector<fs::path> model_files(const fs::path& model) {
   std::vector<fs::path> files = {model};
   if (const auto index = GgufIndex::open(model))

@@ -1,6 +1,7 @@
 // The output path (-o) of a command: one rule for all verbs, applied before any work starts.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <filesystem>
 #include <string>
@@ -22,6 +23,12 @@ enum class Target : char { File, FileOrPipe, Folder };
 // - "-" is not allowed: commands that can write to standard output check for it before the call.
 std::expected<std::filesystem::path, std::string> output_path(
     const std::filesystem::path& output, Target target,
+    const std::vector<std::filesystem::path>& inputs, bool force);
+
+// The files run-01.ttrace... of a set of `runs` sessions in `folder`, which is created. Errors are
+// those of output_path().
+std::expected<std::vector<std::filesystem::path>, std::string> run_files(
+    const std::filesystem::path& folder, std::uint32_t runs,
     const std::vector<std::filesystem::path>& inputs, bool force);
 
 // Of a model, with every part of a split one. Only `model` if it cannot be read.

@@ -72,7 +72,7 @@ std::expected<VideoEncoder, std::string> VideoEncoder::start(const VideoSettings
   VideoEncoder encoder;
   encoder.folder_ = std::make_unique<ScratchFolder>("tt-video");
   const std::filesystem::path& folder = encoder.folder_->path();
-  if (folder.empty()) return std::unexpected(ScratchFolder::error());
+  if (folder.empty()) return std::unexpected(encoder.folder_->error());
   if (!(std::ofstream(folder / kSubtitles) << settings.subtitles))
     return std::unexpected(std::format("cannot write to {}", folder.string()));
 

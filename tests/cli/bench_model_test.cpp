@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <format>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -14,6 +16,7 @@
 
 #include "api/json/json.h"
 #include "tests/cli/tt_program.h"
+#include "tracer/format/file/session_reader.h"
 
 namespace tt {
 namespace {
@@ -226,6 +229,70 @@ TEST(BenchModel, ComparesFilesOfLlamaBench) {
                   .out.contains("no significant difference"));
 }
 
+// The recordings of the rounds are a set of sessions, as those of tt record --repeat. SQLite adds
+// up what the files contain; the numbers of steps follow from -p, -n and -r.
+TEST(BenchModel, KeepsTheRecordingsAsSets) {
+  const test::TempFolder folder;
+  const std::string command =
+      "bench-model -p 16 -n 4 -r 6 --block-ms 0 -t 1 --against '-ctk q8_0 -fa on' "
+      "--sessions runs --json";
+  const Result measured = run_tt(folder, command);
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  const Json tests = parsed(measured.out)["tests"];
+  for (const char* set : {"given", "against"}) {
+    SCOPED_TRACE(set);
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "runs" / set)) {
+      names.insert(entry.path().filename());
+      EXPECT_TRUE(check_session(entry.path()).value().empty()) << entry.path();
+    }
+    EXPECT_EQ(names, (std::set<std::string>{"run-01.ttrace", "run-02.ttrace", "run-03.ttrace",
+                                            "run-04.ttrace", "run-05.ttrace", "run-06.ttrace"}));
+    // A block has at least 64 tokens: 4 runs of pp16, 16 of tg4; two blocks and the warm-up.
+    const Json rows =
+        parsed(run_tt(folder, std::format("sql 'runs/{}/*.ttrace' \"SELECT session, "
+                                          "sum(phase = 'prompt'), sum(phase = 'generate'), "
+                                          "sum(token_count) FROM step GROUP BY session\" --json",
+                                          set))
+                   .out)["rows"];
+    ASSERT_EQ(rows.size(), 6U);
+    for (const Json& row : rows) {
+      EXPECT_EQ(row[1], 2 * 4 + 1) << row;
+      EXPECT_EQ(row[2], (2 * 16 + 1) * 4) << row;
+      EXPECT_EQ(row[3], (2 * 4 + 1) * 16 + (2 * 16 + 1) * 4) << row;
+    }
+  }
+  // Nothing is left of the folder in which they were recorded.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "runs"), {}), 2);
+  // tt bench-model computed the times of op kinds from these files: steps of the two recorded
+  // blocks.
+  std::vector<double> samples = tests[1]["ops"][0]["samples_ns"];
+  ASSERT_EQ(samples.size(), 12U);
+  // The setting that differs is named, and the bytes of a quantized cache are fewer.
+  const Json compared = parsed(run_tt(folder, "compare runs/given runs/against --json").out);
+  EXPECT_EQ(compared["left_sessions"], 6);
+  EXPECT_EQ(compared["right_sessions"], 6);
+  std::set<std::string> facts;
+  for (const Json& fact : compared["facts"]) facts.insert(fact["name"].get<std::string>());
+  EXPECT_TRUE(facts.contains("context.cache_type_k")) << compared["facts"];
+  const auto bytes = std::ranges::find_if(compared["figures"], [](const Json& of) {
+    return of["name"] == "bytes read per generated token";
+  });
+  ASSERT_NE(bytes, compared["figures"].end()) << compared;
+  EXPECT_LT((*bytes)["ratio"].get<double>(), 1);
+  EXPECT_TRUE((*bytes)["different"].get<bool>());
+  const Result trend = run_tt(folder, "trend runs/given --by session");
+  EXPECT_EQ(trend.code, 0) << trend.err;
+
+  const Result again = run_tt(folder, command);
+  EXPECT_EQ(again.code, 1);
+  EXPECT_TRUE(again.err.contains("run-01.ttrace already exists")) << again.err;
+  const Result one =
+      run_tt(folder, "bench-model -p 0 -n 1 -r 1 --block-ms 0 -t 1 --sessions runs/given --force");
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "runs/given"), {}), 6);
+}
+
 TEST(BenchModel, MeasuresTwoConfigurationsInTurns) {
   const test::TempFolder folder;
   const Result result = run_tt(
@@ -302,6 +369,8 @@ TEST(BenchModel, ReportsErrors) {
       {"-o yaml", 2, "--output"},
       {"-n 100000000", 2, "--n-gen"},
       {"--memory-budget 1GiB", 2, "--memory-budget"},
+      {"--sessions a.json -r 1", 1, "a.json is not a folder"},
+      {"--compare a.json a.json --sessions b", 2, "--sessions"},
       {"--access-pattern a.json", 2, "--access-pattern"},
   };
   for (const Case& c : cases) {

@@ -50,16 +50,18 @@ bool BenchContext::decode(std::span<llama_token> tokens) {
 
 RecordedBenchContext::RecordedBenchContext(llama_model* model, llama_context_params params,
                                            Probe& probe, BenchWatch& watch,
-                                           const RecorderSize& size,
+                                           const RecorderSize& size, SessionInfo info,
                                            const std::filesystem::path& file,
                                            const ContextHook& hook)
     : BenchContext(model, with_probe(params, probe, hook)),
       probe_(probe),
+      watch_(watch),
       recorder_(
           size.max_ops, size.slot_bytes,
           [](const std::string&, const Step&, const KnownGraphPtr&) {}, watch.faults.get(),
-          &watch.machine) {
-  info_.id = "bench";
+          &watch.machine),
+      info_(std::move(info)) {
+  info_.facts.emplace_back("trace.page_faults", watch.faults->source());
   recorder_.begin(info_, file);
 }
 
@@ -96,6 +98,7 @@ void RecordedBenchContext::finish() { recorder_.flush(); }
 
 RecordingResult RecordedBenchContext::end() {
   info_.state = SessionState::Done;
+  info_.facts.emplace_back("trace.conditions", watch_.machine.source());
   return recorder_.finish(info_);
 }
 

@@ -61,10 +61,10 @@ class BenchContext {
 
 class RecordedBenchContext final : public BenchContext {
  public:
-  // `probe` and `watch` must outlive the context. `hook` is called after the probe has set its
-  // callbacks.
+  // `probe` and `watch` must outlive the context. `info`: of the recording. `hook` is called after
+  // the probe has set its callbacks.
   RecordedBenchContext(llama_model* model, llama_context_params params, Probe& probe,
-                       BenchWatch& watch, const RecorderSize& size,
+                       BenchWatch& watch, const RecorderSize& size, SessionInfo info,
                        const std::filesystem::path& file, const ContextHook& hook = {});
   void finish() override;
   StepId next_step() const { return recorder_.next_step(); }
@@ -74,6 +74,7 @@ class RecordedBenchContext final : public BenchContext {
   bool step(std::span<llama_token> tokens) override;
 
   Probe& probe_;
+  BenchWatch& watch_;
   Recorder recorder_;
   SessionInfo info_;
   std::uint32_t token_count_ = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tracer/engine/engine_state.h"
+#include "tracer/text/join.h"
 
 namespace tt {
 
@@ -25,6 +26,21 @@ std::vector<llama_token> tokens_for(const llama_vocab* vocab, std::uint32_t coun
   if (!tokens.empty() && begin != LLAMA_TOKEN_NULL && llama_vocab_get_add_bos(vocab))
     tokens.front() = begin;
   return tokens;
+}
+
+// The metadata of a session of this model. Nothing is requested or sampled: in place of the facts
+// about a request there is one about the tests.
+SessionInfo session_info(const Engine& engine, std::span<const BenchTest> tests) {
+  const std::string text = join(tests, [](const BenchTest& test) {
+    std::string name = test.n_prompt > 0 ? std::format("pp{}", test.n_prompt) : "";
+    if (test.n_gen > 0) name += std::format("{}tg{}", name.empty() ? "" : "+", test.n_gen);
+    return name;
+  });
+  SessionInfo info = engine.describe({});
+  info.title = "bench-model: " + text;
+  std::erase_if(info.facts, [](const auto& fact) { return fact.first.starts_with("request."); });
+  info.facts.emplace_back("request.tests", text);
+  return info;
 }
 
 class Measurement {
@@ -133,7 +149,8 @@ std::expected<BenchRound, EngineError> measure_round(const BenchSetup& setup, Be
   std::filesystem::remove(result.session);
   Probe probe(*loaded.layout);
   RecordedBenchContext recorded(loaded.model.get(), loaded.params, probe, watch,
-                                (*engine)->recorder_size(), result.session, setup.hook);
+                                (*engine)->recorder_size(), session_info(**engine, setup.tests),
+                                result.session, setup.hook);
   BenchContext first(loaded.model.get(), plain()), second(loaded.model.get(), plain());
   if (!recorded.usable() || !first.usable() || !second.usable()) {
     return std::unexpected(EngineError{

@@ -89,7 +89,7 @@ TEST(BenchRound, FinishWaitsForTheFile) {
   const Engine::Impl& loaded = engine.state();
   Probe probe(*loaded.layout);
   RecordedBenchContext context(loaded.model.get(), loaded.params, probe, watch,
-                               engine.recorder_size(), folder / "a.ttrace");
+                               engine.recorder_size(), engine.describe({}), folder / "a.ttrace");
   ASSERT_TRUE(context.usable());
   std::uint32_t steps = 0;
   for (int block = 0; block < 20; ++block) {
