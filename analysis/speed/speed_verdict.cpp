@@ -101,7 +101,9 @@ SpeedChange compare_drawn(double (*figure)(std::vector<double>&), std::span<cons
   const double ratio = figure(draw) - of_left;
   if (std::min(left.size(), right.size()) < kLeastSamples) return judge(ratio, {}, noise);
   constexpr std::size_t kOutside = 10;  // draws at each end
-  const auto draws = static_cast<std::size_t>(2 * kOutside / (1 - confidence));
+  // At least one between the ends, also with a confidence near 0.
+  const std::size_t draws =
+      std::max(2 * kOutside + 1, static_cast<std::size_t>(2 * kOutside / (1 - confidence)));
   std::mt19937 random(1);
   const auto draw_from = [&](const std::vector<double>& from) {
     draw.clear();
