@@ -25,7 +25,7 @@ struct RouteServices {
   const StaticFiles& page;
   const RouteContract& contract;
   std::filesystem::path data_dir;
-  std::filesystem::path program_file;  // of RecordedProgram; empty: no program is recorded
+  std::filesystem::path program_file{};  // of RecordedProgram; empty: no program is recorded
   std::function<std::uint64_t()> log_lines_lost;
 };
 
