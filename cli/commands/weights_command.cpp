@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/weights/weight_reads.h"
+#include "analysis/weights/weight_uses.h"
 #include "api/exchange/rows/byte_sink.h"
+#include "api/json/row_uses.h"
 #include "cli/commands/verbs.h"
 #include "cli/commands/weights_output.h"
 #include "cli/options/output_path.h"
@@ -31,7 +32,7 @@ namespace {
 struct WeightsOptions {
   std::string model, tensor, reference, imatrix, session;
   std::optional<std::uint64_t> fit;
-  std::size_t rows = 64;
+  std::size_t rows = kTriedRows;
   WeightsForm form = WeightsForm::Table;
   bool json = false, blocks = false, force = false;
   std::string output;
@@ -70,31 +71,19 @@ int list(Model& model, const WeightsOptions& options, Progress& progress) {
 }
 
 // A line per sub-block.
-int list_blocks(Model& model, const GgufTensor& tensor, Progress& progress) {
-  const BlockLayout* const layout = block_layout(tensor.type);
-  if (layout == nullptr)
+int list_blocks(Model& model, const GgufTensor& tensor, const WeightsOptions& options,
+                Progress& progress) {
+  if (block_layout(tensor.type) == nullptr)
     return progress.failed(
         std::format("{} has no blocks: its type is {}", tensor.name, tensor.type));
   const auto keep_going = progress.start("reading blocks");
   progress.end();
-  print_text("row,from_value,scale,minimum\r\n");
-  auto read = model.reader.read(tensor, all_rows(tensor), [&](const WeightRows& rows) {
-    BlockParameters parameters;
-    for (std::uint64_t i = 0; i < rows.count; ++i) {
-      const auto bytes = rows.row_of_bytes(i);
-      for (std::size_t block = 0; block < bytes.size() / layout->bytes; ++block) {
-        parameters.scales.clear();
-        parameters.minima.clear();
-        layout->decode(bytes.subspan(block * layout->bytes, layout->bytes), parameters);
-        for (std::size_t sub = 0; sub < parameters.scales.size(); ++sub)
-          put(std::format("{},{},{},{}\r\n", rows.first + i,
-                          block * layout->values + sub * layout->sub_values, parameters.scales[sub],
-                          layout->has_minima ? std::format("{}", parameters.minima[sub]) : ""));
-      }
-    }
-    return keep_going() && output_ok();
-  });
-  if (!read) return progress.failed(read.error());
+  BlockPrinter printer(tensor, options.chosen_form());
+  const auto read = for_each_block(
+      model.reader, tensor, [&](const WeightBlock& block) { printer.add(block); },
+      [&] { return keep_going() && output_ok(); });
+  if (!read && output_ok()) return progress.failed(read.error());
+  printer.end();
   return progress.exit_code();
 }
 
@@ -107,7 +96,7 @@ int show_tensor(Model& model, const GgufTensor& tensor, const WeightsOptions& op
   return progress.exit_code();
 }
 
-int compare(Model& model, const WeightsOptions& options, const Importances& importances,
+int compare(Model& model, const WeightsOptions& options, const Weighing& weighing,
             Progress& progress) {
   auto reference = open_model(options.reference);
   if (!reference) return progress.failed(reference.error());
@@ -116,8 +105,9 @@ int compare(Model& model, const WeightsOptions& options, const Importances& impo
   if (!options.tensor.empty()) {
     const auto tensor = find_tensor(model.index, options.tensor);
     if (!tensor) return progress.failed(tensor.error());
-    const auto compared = compare_tensor(of_reference, of_model, **tensor, kWorstErrors,
-                                         &importances, progress.start("comparing weights"));
+    const auto compared = compare_tensor(of_reference, of_model, **tensor,
+                                         {.worst = kWorstErrors, .rows = options.rows}, weighing,
+                                         progress.start("comparing weights"));
     if (!compared) return progress.failed(compared.error());
     if (!compared->why.empty())
       return progress.failed(std::format("{}: {}", (*tensor)->name, compared->why));
@@ -127,38 +117,26 @@ int compare(Model& model, const WeightsOptions& options, const Importances& impo
   }
   if (const std::string why = incomparable_reason(reference->index, model.index); !why.empty())
     return progress.failed(std::format("{}, {}: {}", options.model, options.reference, why));
-  const auto compared =
-      compare_models(of_reference, of_model, &importances, progress.start("comparing weights"));
+  const auto compared = compare_models(of_reference, of_model, {.rows = options.rows}, weighing,
+                                       progress.start("comparing weights"));
   if (!compared) return progress.failed(compared.error());
   progress.end();
-  print_errors(*compared, options.chosen_form());
+  print_errors(*compared, options.rows, options.chosen_form());
   return progress.exit_code();
 }
 
-// How often a session read each weight completely.
-std::expected<std::map<std::string, double>, std::string> uses_in(const std::string& file,
-                                                                  const GgufIndex& index,
-                                                                  Progress& progress) {
+// How often a session read the rows of the weights.
+std::expected<Uses, std::string> uses_in(const std::string& file, const GgufIndex& index,
+                                         Progress& progress) {
   auto reader = open_session(file);
   if (!reader) return std::unexpected(reader.error().message);
-  auto reads = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
-    return weight_reads(session, kAllRows, Grain::Part, progress.start("reading the session"));
+  const auto read = progress.query_valid_prefix(*reader, [&](const SessionReader& session) {
+    return weight_uses(session, progress.start("reading the session"));
   });
-  if (!reads) return std::unexpected(reads.error().message);
-  std::map<std::string, double> uses;
-  for (const GgufTensor& tensor : index.tensors()) uses[tensor.name] = 0;
-  bool any = false;
-  for (const ReuseItem& item : reads->items) {
-    const GgufTensor* const tensor = index.find(item.tensor);
-    if (tensor == nullptr || tensor->file.length == 0) continue;
-    any = true;
-    uses[item.tensor] += static_cast<double>(item.reads) * static_cast<double>(item.file.length) /
-                         static_cast<double>(tensor->file.length);
-  }
-  if (!any)
-    return std::unexpected(
-        std::format("{} reads no weight of this model. Give a session of the same model.", file));
-  return uses;
+  if (!read) return std::unexpected(read.error().message);
+  return row_uses(*read, index).transform_error([&](const std::string& why) {
+    return std::format("{}: {}", file, why);
+  });
 }
 
 std::string types_file(const QuantizationMix& mix) {
@@ -168,8 +146,7 @@ std::string types_file(const QuantizationMix& mix) {
   return text;
 }
 
-int fit(Model& model, const WeightsOptions& options, const Importances& importances,
-        Progress& progress) {
+int fit(Model& model, const WeightsOptions& options, const Weighing& weighing, Progress& progress) {
   std::filesystem::path output;
   if (!options.output.empty()) {
     std::vector<std::filesystem::path> inputs = model_files(options.model);
@@ -178,19 +155,10 @@ int fit(Model& model, const WeightsOptions& options, const Importances& importan
     if (!path) return progress.failed(path.error());
     output = *std::move(path);
   }
-  std::map<std::string, double> uses;
-  if (!options.session.empty()) {
-    auto found = uses_in(options.session, model.index, progress);
-    if (!found) return progress.failed(found.error());
-    uses = *std::move(found);
-  }
   const auto keep_going = progress.start("trying types");
-  auto mix = quantization_mix(model.reader, model.index,
-                              {.bytes = *options.fit,
-                               .rows = options.rows,
-                               .importance = importances.empty() ? nullptr : &importances,
-                               .uses = uses.empty() ? nullptr : &uses},
-                              [&] { return keep_going(); });
+  auto mix =
+      quantization_mix(model.reader, model.index, {.bytes = *options.fit, .rows = options.rows},
+                       weighing, [&] { return keep_going(); });
   if (!mix) return progress.failed(mix.error());
   progress.end();
   if (!output.empty()) {
@@ -210,20 +178,27 @@ int run(const WeightsOptions& options) {
   Progress progress("weights", progress_visibility(options.chosen_form() == WeightsForm::Json));
   auto model = open_model(options.model);
   if (!model) return progress.failed(model.error());
-  Importances importances;
+  Weighing weighing;
   if (!options.imatrix.empty()) {
     auto read = read_importance(options.imatrix, progress.start("reading importances"));
     if (!read) return progress.failed(read.error());
-    importances = *std::move(read);
+    weighing.importances = *std::move(read);
   }
-  if (!options.reference.empty()) return compare(*model, options, importances, progress);
-  if (options.fit) return fit(*model, options, importances, progress);
+  if (!options.session.empty()) {
+    auto uses = uses_in(options.session, model->index, progress);
+    if (!uses) return progress.failed(uses.error());
+    weighing.uses = *std::move(uses);
+  }
+  if (!options.reference.empty()) return compare(*model, options, weighing, progress);
+  if (options.fit) return fit(*model, options, weighing, progress);
+  if (!options.session.empty())
+    return progress.failed("--session weighs the errors of --reference or --fit: give one of them");
   if (options.tensor.empty()) return list(*model, options, progress);
   auto tensor = find_tensor(model->index, options.tensor);
   if (!tensor) return progress.failed(tensor.error());
   if (std::string why = undecodable_reason(**tensor); !why.empty())
     return progress.failed(std::format("{}: {}", (*tensor)->name, why));
-  return options.blocks ? list_blocks(*model, **tensor, progress)
+  return options.blocks ? list_blocks(*model, **tensor, options, progress)
                         : show_tensor(*model, **tensor, options, progress);
 }
 
@@ -255,15 +230,16 @@ RunVerb add_weights_command(CLI::App& command) {
                   ->excludes(reference)
                   ->excludes(tensor)
                   ->type_name("SIZE");
-  command.add_option("--rows", options->rows, "Rows of each tensor that --fit tries")
+  command
+      .add_option("--rows", options->rows,
+                  "Rows of each tensor that --fit tries, and that --reference predicts errors from")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str()
-      ->needs(fit)
       ->type_name("N");
   command
       .add_option("--session", options->session,
-                  "Weigh the errors of --fit by how often this session read each tensor")
-      ->needs(fit)
+                  "Weigh errors by how often this session read each row: those of experts that "
+                  "are often chosen count most")
       ->type_name("FILE");
   auto* output =
       command
@@ -272,7 +248,9 @@ RunVerb add_weights_command(CLI::App& command) {
           ->needs(fit)
           ->type_name("FILE");
   command.add_flag("--force", options->force, "Replace an existing file")->needs(output);
-  command.add_flag("--blocks", options->blocks, "List the scales and minima of all blocks as CSV")
+  command
+      .add_flag("--blocks", options->blocks,
+                "List all blocks of the tensor: scales, minima, statistics of their values")
       ->needs(tensor)
       ->excludes(reference);
   const std::map<std::string, WeightsForm> forms = {

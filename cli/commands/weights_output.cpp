@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "analysis/common/format_units.h"
@@ -32,6 +34,20 @@ std::string share_text(std::uint64_t part, std::uint64_t all) {
 
 // "12.3 %"; "-": there is no such value.
 std::string relative_text(double relative) { return std::format("{:.3f} %", 100 * relative); }
+std::string relative_text(const std::optional<double>& relative) {
+  return relative ? relative_text(*relative) : "-";
+}
+
+// A column of it: the part of the model's squared relative error that a MiB saved in this tensor
+// costs.
+constexpr const char* kPerMebibyte = "error per MiB saved";
+std::string per_mebibyte_text(const std::optional<double>& error_per_byte) {
+  return error_per_byte ? number(*error_per_byte * (1 << 20)) : "-";
+}
+template <class Number>
+std::string number_or_empty(const std::optional<Number>& value) {
+  return value ? std::format("{}", *value) : "";
+}
 
 const std::vector<Column> kStatisticsColumns = {
     {"min", kRight},   {"max", kRight},      {"mean", kRight},      {"std", kRight},
@@ -90,8 +106,7 @@ void print_histogram(const WeightHistogram& histogram, double from, double to) {
 // A line of quantiles.
 void add_quantiles(TextTable& table, const char* of, const WeightHistogram& histogram) {
   std::vector<std::string> cells = {of};
-  for (const int percent : {0, 1, 25, 50, 75, 99, 100})
-    cells.push_back(number(histogram.quantile(percent / 100.0)));
+  for (const int percent : kQuantiles) cells.push_back(number(histogram.quantile(percent / 100.0)));
   table.add(std::move(cells));
 }
 
@@ -104,14 +119,9 @@ void print_table(const TensorDetails& details) {
   statistics.add(cells_of(of));
   put("\n");
   statistics.print();
-  TextTable quantiles({{"quantile"},
-                       {"0 %", kRight},
-                       {"1 %", kRight},
-                       {"25 %", kRight},
-                       {"50 %", kRight},
-                       {"75 %", kRight},
-                       {"99 %", kRight},
-                       {"100 %", kRight}});
+  std::vector<Column> shares = {{"quantile"}};
+  for (const int percent : kQuantiles) shares.push_back({std::format("{} %", percent), kRight});
+  TextTable quantiles(std::move(shares));
   add_quantiles(quantiles, "values", details.histogram);
   if (details.scales.count() > 0) add_quantiles(quantiles, "block scales", details.scales);
   if (details.minima.count() > 0) add_quantiles(quantiles, "block minima", details.minima);
@@ -157,8 +167,11 @@ void print_table(const std::vector<TensorComparison>& rows) {
                    {"size", kRight},
                    {"RMSE", kRight},
                    {"relative error", kRight},
+                   {"predicted", kRight},
                    {"cosine", kRight},
-                   {"max error", kRight}});
+                   {"max error", kRight},
+                   {kPerMebibyte, kRight},
+                   {"reads", kRight}});
   std::vector<const TensorComparison*> sorted;
   for (const TensorComparison& row : rows) sorted.push_back(&row);
   std::ranges::stable_sort(sorted, std::ranges::greater(),
@@ -169,9 +182,10 @@ void print_table(const std::vector<TensorComparison>& rows) {
                                       row->reference == nullptr ? "-" : row->reference->type,
                                       bytes_text(row->tensor->file.length)};
     if (row->why.empty()) {
-      cells.append_range(std::vector<std::string>{number(sum.rmse()), relative_text(sum.relative()),
-                                                  std::format("{:.6f}", sum.cosine()),
-                                                  number(sum.max_error())});
+      cells.append_range(std::vector<std::string>{
+          number(sum.rmse()), relative_text(sum.relative()), relative_text(row->predicted),
+          std::format("{:.6f}", sum.cosine()), number(sum.max_error()),
+          per_mebibyte_text(row->error_per_byte), row->reads ? number(*row->reads) : "-"});
     } else {
       cells.push_back(row->why);
     }
@@ -181,13 +195,17 @@ void print_table(const std::vector<TensorComparison>& rows) {
 }
 
 void print_csv(const std::vector<TensorComparison>& rows) {
-  print_text("name,type,reference_type,bytes,rmse,relative_error,cosine,max_error\r\n");
+  print_text(
+      "name,type,reference_type,bytes,bytes_saved,rmse,relative_error,predicted_error,cosine,"
+      "max_error,error_per_byte,reads\r\n");
   for (const TensorComparison& row : rows) {
     if (!row.why.empty()) continue;
     const ErrorSum& sum = row.error.all;
-    put(std::format("{},{},{},{},{},{},{},{}\r\n", csv_text(row.tensor->name), row.tensor->type,
-                    row.reference->type, row.tensor->file.length, sum.rmse(), sum.relative(),
-                    sum.cosine(), sum.max_error()));
+    put(std::format("{},{},{},{},{},{},{},{},{},{},{},{}\r\n", csv_text(row.tensor->name),
+                    row.tensor->type, row.reference->type, row.tensor->file.length, row.bytes_saved,
+                    sum.rmse(), sum.relative(), number_or_empty(row.predicted), sum.cosine(),
+                    sum.max_error(), number_or_empty(row.error_per_byte),
+                    number_or_empty(row.reads)));
   }
 }
 
@@ -216,7 +234,40 @@ void print_details(const TensorDetails& details, WeightsForm form) {
     put(std::format("{},{}\r\n", row, csv_of(statistics)));
 }
 
-void print_errors(const ModelComparison& comparison, WeightsForm form) {
+BlockPrinter::BlockPrinter(const GgufTensor& tensor, WeightsForm form)
+    : is_json_(form == WeightsForm::Json) {
+  if (is_json_) {
+    const std::string head = text_of(tensor_json(tensor));
+    put(head.substr(0, head.size() - 1) + R"(,"blocks":[)");
+  } else {
+    print_text(
+        "row,from_value,scale,minimum,super_scale,scale_factor,super_minimum,minimum_factor,{}\r\n",
+        kStatisticsCsv);
+  }
+}
+
+void BlockPrinter::add(const WeightBlock& block) {
+  if (is_json_) {
+    put((is_first_ ? "\n" : ",\n") + text_of(to_json(block)));
+    is_first_ = false;
+    return;
+  }
+  const SuperBlock none;
+  const bool has_super = block.super_block.has_value();
+  const SuperBlock& of = has_super ? *block.super_block : none;
+  put(std::format("{},{},{},{},{},{},{},{},{}\r\n", block.row, block.first, block.scale,
+                  number_or_empty(block.minimum),
+                  number_or_empty(has_super ? std::optional(of.scale) : std::nullopt),
+                  number_or_empty(has_super ? std::optional(of.scale_factor) : std::nullopt),
+                  number_or_empty(of.minimum), number_or_empty(of.minimum_factor),
+                  csv_of(block.statistics)));
+}
+
+void BlockPrinter::end() {
+  if (is_json_) print_line("]}}");
+}
+
+void print_errors(const ModelComparison& comparison, std::size_t rows, WeightsForm form) {
   if (form == WeightsForm::Json) return put_line(text_of(to_json(comparison)));
   if (form == WeightsForm::Csv) return print_csv(comparison.tensors);
   print_table(comparison.tensors);
@@ -225,6 +276,9 @@ void print_errors(const ModelComparison& comparison, WeightsForm form) {
              [](Component of) { return std::string(to_text(of)); });
   print_line("\nAll tensors that llama-quantize changes: relative error {} (root mean square).",
              relative_text(comparison.all.relative()));
+  if (comparison.predicted)
+    print_line("Predicted for these types, from {} rows of each tensor of the reference: {}.", rows,
+               relative_text(*comparison.predicted));
 }
 
 void print_worst(const TensorComparison& row, WeightsForm form) {
@@ -254,21 +308,29 @@ void print_worst(const TensorComparison& row, WeightsForm form) {
 void print_mix(const QuantizationMix& mix, WeightsForm form) {
   if (form == WeightsForm::Json) return put_line(text_of(to_json(mix)));
   if (form == WeightsForm::Csv) {
-    print_text("name,type,bytes,relative_error,error_share\r\n");
+    print_text("name,type,bytes,relative_error,error_share,error_per_byte\r\n");
     for (const MixTensor& tensor : mix.tensors)
-      put(std::format("{},{},{},{},{}\r\n", csv_text(tensor.name), tensor.type, tensor.bytes,
-                      tensor.relative, tensor.error_share));
+      put(std::format("{},{},{},{},{},{}\r\n", csv_text(tensor.name), tensor.type, tensor.bytes,
+                      tensor.relative, tensor.error_share, number_or_empty(tensor.error_per_byte)));
     return;
   }
   TextTable table({{"name"},
                    {"type"},
                    {"size", kRight},
                    {"relative error", kRight},
-                   {"share of the error", kRight}});
+                   {"share of the error", kRight},
+                   {kPerMebibyte, kRight}});
+  // First those that may be smaller: they cost least.
+  std::vector<const MixTensor*> sorted;
   for (const MixTensor& tensor : mix.tensors)
-    if (!tensor.is_fixed)
-      table.add({tensor.name, tensor.type, bytes_text(tensor.bytes), relative_text(tensor.relative),
-                 format_percent(tensor.error_share, 1)});
+    if (!tensor.is_fixed) sorted.push_back(&tensor);
+  std::ranges::stable_sort(sorted, std::ranges::less(), [](const MixTensor* tensor) {
+    return tensor->error_per_byte.value_or(std::numeric_limits<double>::infinity());
+  });
+  for (const MixTensor* tensor : sorted)
+    table.add({tensor->name, tensor->type, bytes_text(tensor->bytes),
+               relative_text(tensor->relative), format_percent(tensor->error_share, 1),
+               per_mebibyte_text(tensor->error_per_byte)});
   table.print();
   TextTable sums({{"all tensors"}, {"size", kRight}, {"relative error", kRight}});
   sums.add({"this mix", bytes_text(mix.bytes), relative_text(mix.relative)});

@@ -22,7 +22,7 @@ void add_all_routes(httplib::Server& http, const RouteServices& services) {
                program_file, log_lines_lost] = services;
   add_model_routes(http, model_manager);
   add_gguf_routes(http, model_manager);
-  add_weights_routes(http, model_manager, recorded.queue);
+  add_weights_routes(http, model_manager, recorded.sessions, recorded.queue);
   add_generate_routes(http, model_manager, streams, recorded.retention);
   add_debug_routes(http, model_manager);
   add_session_routes(http, recorded);

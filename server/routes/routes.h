@@ -40,8 +40,9 @@ void add_server_routes(httplib::Server& http, const Retention& retention,
                        const std::filesystem::path& data_dir,
                        std::function<void(ServerInfo&)> rest);
 void add_model_routes(httplib::Server& http, ModelManager& model_manager);
-// Values of the weights of model files.
-void add_weights_routes(httplib::Server& http, ModelManager& model_manager, QueryQueue& queue);
+// Values of the weights of model files. Errors can be weighed by what a session read.
+void add_weights_routes(httplib::Server& http, ModelManager& model_manager, SessionStore& sessions,
+                        QueryQueue& queue);
 void add_gguf_routes(httplib::Server& http, ModelManager& model_manager);
 void add_generate_routes(httplib::Server& http, ModelManager& model_manager,
                          GenerationStreams& streams, Retention& retention);

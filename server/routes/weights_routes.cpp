@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/weights/weight_uses.h"
 #include "api/json/analysis/weights_json.h"
 #include "api/json/raster_json.h"
+#include "api/json/row_uses.h"
 #include "server/http/session_query_handler.h"
 #include "server/routes/routes.h"
 #include "tracer/text/nearest.h"
@@ -76,8 +78,8 @@ void respond_found(Response& out, const OrProblem<Json>& found) {
 
 class WeightsRoutes {
  public:
-  WeightsRoutes(ModelManager& model_manager, QueryQueue& queue)
-      : model_manager_(model_manager), queue_(queue) {}
+  WeightsRoutes(ModelManager& model_manager, SessionStore& sessions, QueryQueue& queue)
+      : model_manager_(model_manager), sessions_(sessions), queue_(queue) {}
 
   void list(const Request& request, Response& response) const {
     auto index = model_manager_.structure(request.path_params.at("model"));
@@ -115,7 +117,7 @@ class WeightsRoutes {
   void picture(const Request& request, Response& response) const {
     ParameterReader read;
     const CellOf of =
-        read.take(enum_parameter(request, "value", CellOf::Minimum)).value_or(CellOf::Mean);
+        read.take(enum_parameter(request, "value", CellOf::MinimumFactor)).value_or(CellOf::Mean);
     const Bounds x = read.take(bounds_parameters(request, "x_from", "x_to", kMaxJsonInteger));
     const Bounds y = read.take(bounds_parameters(request, "y_from", "y_to", kMaxJsonInteger));
     const auto width = read.take(pixels_parameter(request, "width", kDefaultPictureWidth));
@@ -179,10 +181,10 @@ class WeightsRoutes {
     if (!pair) return respond(response, pair.error());
     const std::uint64_t bytes = compared_bytes(pair->reference, pair->model);
     compare(request, response, *std::move(pair), bytes,
-            [](const OpenModel& reference, const OpenModel& model, const Importances& importances,
+            [](const OpenModel& reference, const OpenModel& model, const Weighing& weighing,
                Response& out, const ContinueCheck& keep_going) {
               respond_found(out,
-                            or_problem(compare_models(reference, model, &importances, keep_going))
+                            or_problem(compare_models(reference, model, {}, weighing, keep_going))
                                 .transform([](const auto& found) { return to_json(found); }));
             });
   }
@@ -196,13 +198,13 @@ class WeightsRoutes {
     if (tensor == nullptr) return respond(response, no_such_tensor(pair->model, name));
     const GgufTensor* const other = pair->reference.find(name);
     const std::uint64_t bytes = tensor->file.length + (other == nullptr ? 0 : other->file.length);
-    pair->imatrix.tensor = name;
+    pair->weighed.tensor = name;
     compare(request, response, *std::move(pair), bytes,
-            [name](const OpenModel& reference, const OpenModel& model,
-                   const Importances& importances, Response& out, const ContinueCheck& keep_going) {
+            [name](const OpenModel& reference, const OpenModel& model, const Weighing& weighing,
+                   Response& out, const ContinueCheck& keep_going) {
               respond_found(
                   out, or_problem(compare_tensor(reference, model, *model.index.find(name),
-                                                 kWorstErrors, &importances, keep_going))
+                                                 {.worst = kWorstErrors}, weighing, keep_going))
                            .transform([](const auto& found) { return json_with_worst(found); }));
             });
   }
@@ -219,7 +221,7 @@ class WeightsRoutes {
       read.take(OrProblem<int>(std::unexpected(parameter_problem("rows", "must be at least 1"))));
     const MixOptions options{.bytes = bytes.value_or(0),
                              .rows = static_cast<std::size_t>(rows.value_or(MixOptions().rows))};
-    const auto imatrix = take_imatrix(request, read);
+    const WeighedBy weighed = take_weighed(request, read);
     if (read.problem()) return respond(response, *read.problem());
     auto index = model_manager_.structure(request.path_params.at("model"));
     if (!index) return respond(response, index.error());
@@ -227,52 +229,75 @@ class WeightsRoutes {
     // Of each tensor only some rows are read.
     run(
         request, response, *std::move(index), all,
-        [options, imatrix](const GgufIndex& of, WeightReader& reader, Response& out,
-                           const ContinueCheck& keep_going) {
-          const auto importances = imatrix.read(keep_going);
-          if (!importances) return respond(out, importances.error());
-          MixOptions weighed = options;
-          if (!importances->empty()) weighed.importance = &*importances;
-          const auto found = quantization_mix(reader, of, weighed, keep_going);
+        [options, weighed, &sessions = sessions_](const GgufIndex& of, WeightReader& reader,
+                                                  Response& out, const ContinueCheck& keep_going) {
+          const auto weighing = weighed.read(sessions, of, keep_going);
+          if (!weighing) return respond(out, weighing.error());
+          const auto found = quantization_mix(reader, of, options, *weighing, keep_going);
           if (!found) return respond(out, Problem{ErrorCode::BadRequest, found.error() + "."});
           respond(out, to_json(*found));
         },
-        Bytes::AtMost, imatrix);
+        Bytes::AtMost, weighed);
   }
 
  private:
-  // A file of importances, one of the list of models.
-  struct Imatrix {
-    std::optional<GgufIndex> index;  // nullopt: none is given
-    std::string tensor;              // whose importances are read; empty: of all
+  // What errors are weighed by.
+  struct WeighedBy {
+    std::optional<GgufIndex> imatrix;  // a file of the list of models; nullopt: none is given
+    std::string session;               // empty: none is given
+    std::string tensor;                // whose importances are read; empty: of all
 
-    OrProblem<Importances> read(const ContinueCheck& keep_going) const {
-      if (!index) return Importances();
-      return read_importance(*index, tensor, keep_going).transform_error([](std::string why) {
+    OrProblem<Weighing> read(SessionStore& sessions, const GgufIndex& model,
+                             const ContinueCheck& keep_going) const {
+      const auto bad = [](std::string why) {
         return Problem{ErrorCode::BadRequest, std::move(why)};
-      });
+      };
+      Weighing out;
+      if (imatrix) {
+        auto importances = read_importance(*imatrix, tensor, keep_going).transform_error(bad);
+        if (!importances) return std::unexpected(std::move(importances.error()));
+        out.importances = *std::move(importances);
+      }
+      if (session.empty()) return out;
+      auto reader = sessions.open(session);
+      if (!reader) return std::unexpected(problem_of(reader.error()));
+      const auto found = query_valid_prefix(
+          *reader, [&](const SessionReader& of) { return weight_uses(of, keep_going); },
+          keep_going);
+      if (!found) return std::unexpected(problem_of(found.error()));
+      auto uses = row_uses(*found, model).transform_error(bad);
+      if (!uses) return std::unexpected(std::move(uses.error()));
+      out.uses = *std::move(uses);
+      return out;
     }
   };
   struct ModelPair {
     GgufIndex reference, model;
-    Imatrix imatrix;
+    WeighedBy weighed;
   };
-  // The file of the parameter `imatrix`.
-  Imatrix take_imatrix(const Request& request, ParameterReader& read) const {
-    const std::string id = read.take(text_parameter(request, "imatrix"));
-    if (id.empty()) return {};
-    return {.index = read.take(model_manager_.structure(id).transform(
-                [](GgufIndex index) { return std::optional(std::move(index)); })),
-            .tensor = {}};
+  // The parameters `imatrix` and `session`.
+  WeighedBy take_weighed(const Request& request, ParameterReader& read) const {
+    WeighedBy out{
+        .imatrix = {}, .session = read.take(text_parameter(request, "session")), .tensor = {}};
+    if (const std::string id = read.take(text_parameter(request, "imatrix")); !id.empty())
+      out.imatrix = read.take(model_manager_.structure(id).transform(
+          [](GgufIndex index) { return std::optional(std::move(index)); }));
+    return out;
   }
   // `version`: of the models, of which `bytes` bytes are read.
-  static QueryQueue::Subject subject_of(std::string version, std::uint64_t bytes,
-                                        const Imatrix& imatrix) {
-    if (imatrix.index) {
-      version += "-" + version_of(*imatrix.index);
-      bytes += importance_bytes(*imatrix.index, imatrix.tensor);
+  QueryQueue::Subject subject_of(std::string version, std::uint64_t bytes,
+                                 const WeighedBy& weighed) const {
+    if (weighed.imatrix) {
+      version += "-" + version_of(*weighed.imatrix);
+      bytes += importance_bytes(*weighed.imatrix, weighed.tensor);
     }
-    return {.version = std::move(version), .small = bytes <= kSmallBytes};
+    QueryQueue::Subject subject{.version = std::move(version), .small = bytes <= kSmallBytes};
+    if (weighed.session.empty()) return subject;
+    const auto of_session = query_subject(sessions_, weighed.session, Work::AllSteps);
+    subject.small = subject.small && of_session.small;
+    subject.version = of_session.version.transform(
+        [&](const std::string& one) { return *subject.version + "-" + one; });
+    return subject;
   }
   // The model of the path and that of the parameter `reference`.
   OrProblem<ModelPair> models(const Request& request, ParameterReader& read) const {
@@ -280,7 +305,7 @@ class WeightsRoutes {
     if (reference.empty())
       read.take(OrProblem<int>(std::unexpected(
           Problem{ErrorCode::BadRequest, R"("reference" must be the id of a model.)"})));
-    auto imatrix = take_imatrix(request, read);
+    WeighedBy weighed = take_weighed(request, read);
     if (read.problem()) return std::unexpected(*read.problem());
     auto model = model_manager_.structure(request.path_params.at("model"));
     if (!model) return std::unexpected(model.error());
@@ -289,31 +314,30 @@ class WeightsRoutes {
     if (std::string why = incomparable_reason(*other, *model); !why.empty())
       return std::unexpected(Problem{ErrorCode::BadRequest, std::move(why) + "."});
     return ModelPair{
-        .reference = *std::move(other), .model = *std::move(model), .imatrix = std::move(imatrix)};
+        .reference = *std::move(other), .model = *std::move(model), .weighed = std::move(weighed)};
   }
 
-  using Compare =
-      std::function<void(const OpenModel& reference, const OpenModel& model,
-                         const Importances& importances, Response&, const ContinueCheck&)>;
-  // `bytes`: how many are read, without those of the importances.
+  using Compare = std::function<void(const OpenModel& reference, const OpenModel& model,
+                                     const Weighing& weighing, Response&, const ContinueCheck&)>;
+  // `bytes`: how many are read of the models.
   void compare(const Request& request, Response& response, ModelPair pair, std::uint64_t bytes,
                Compare compute) const {
     auto progress = std::make_shared<Progress>(bytes);
     QueryQueue::Subject subject =
-        subject_of(version_of(pair.reference) + "-" + version_of(pair.model), bytes, pair.imatrix);
+        subject_of(version_of(pair.reference) + "-" + version_of(pair.model), bytes, pair.weighed);
     subject.progress = progress;
     queue_.respond(
         request, response, subject,
-        [pair = std::move(pair), compute = std::move(compute), progress = std::move(progress)](
-            Response& out, const ContinueCheck& keep_going) {
+        [pair = std::move(pair), compute = std::move(compute), progress = std::move(progress),
+         &sessions = sessions_](Response& out, const ContinueCheck& keep_going) {
           auto reference = WeightReader::open(pair.reference);
           if (!reference) return respond(out, read_problem(reference.error()));
           auto model = WeightReader::open(pair.model);
           if (!model) return respond(out, read_problem(model.error()));
-          const auto importances = pair.imatrix.read(keep_going);
-          if (!importances) return respond(out, importances.error());
+          const auto weighing = pair.weighed.read(sessions, pair.model, keep_going);
+          if (!weighing) return respond(out, weighing.error());
           compute({.index = pair.reference, .reader = *reference},
-                  {.index = pair.model, .reader = *model}, *importances, out, [&] {
+                  {.index = pair.model, .reader = *model}, *weighing, out, [&] {
                     progress->read_bytes = reference->bytes_read() + model->bytes_read();
                     return keep_going();
                   });
@@ -333,9 +357,9 @@ class WeightsRoutes {
   // `bytes`: how many are read, at most. Exactly: clients that wait are told how far it is.
   enum class Bytes : bool { AtMost, Exactly };
   void run(const Request& request, Response& response, GgufIndex index, std::uint64_t bytes,
-           Compute compute, Bytes known = Bytes::Exactly, const Imatrix& imatrix = {}) const {
+           Compute compute, Bytes known = Bytes::Exactly, const WeighedBy& weighed = {}) const {
     auto progress = std::make_shared<Progress>(bytes);
-    QueryQueue::Subject subject = subject_of(version_of(index), bytes, imatrix);
+    QueryQueue::Subject subject = subject_of(version_of(index), bytes, weighed);
     if (known == Bytes::Exactly) subject.progress = progress;
     queue_.respond(
         request, response, subject,
@@ -388,13 +412,15 @@ class WeightsRoutes {
   }
 
   ModelManager& model_manager_;
+  SessionStore& sessions_;
   QueryQueue& queue_;
 };
 
 }  // namespace
 
-void add_weights_routes(httplib::Server& http, ModelManager& model_manager, QueryQueue& queue) {
-  const WeightsRoutes routes(model_manager, queue);
+void add_weights_routes(httplib::Server& http, ModelManager& model_manager, SessionStore& sessions,
+                        QueryQueue& queue) {
+  const WeightsRoutes routes(model_manager, sessions, queue);
   const auto add = [&](const char* path,
                        void (WeightsRoutes::*handler)(const Request&, Response&) const) {
     http.Get(path, [routes, handler](const Request& request, Response& response) {

@@ -2,15 +2,18 @@
 """Decodes the blocks of tensors with numpy, from the description of the formats, without ggml.
 
 decode_weights.py FILE < tensors.json compares with what tt weights says. tensors.json:
-[{"name", "type", "offset", "bytes", "blocks": output of tt weights --blocks}]. Prints {NAME:
-{"count", "min", "max", "mean", "std", "zeros", "scale_errors", "minimum_errors"}} as JSON.
+[{"name", "type", "offset", "bytes", "columns", "blocks": output of tt weights --blocks, "details": of tt weights
+--json}]. Prints {NAME: {"count", "min", "max", "mean", "std", "zeros", "outliers", "rows": the same of each row,
+and how many figures differ: "histogram_errors", "scale_errors", "minimum_errors", "block_errors"}} as JSON.
 
 decode_weights.py FILE OUTPUT < tensors.json writes the values of all tensors, as 32-bit floats.
 
 decode_weights.py FILE --reference REFERENCE < tensors.json prints how far the tensors are from those
 of REFERENCE. tensors.json: [{"name", "type", "offset", "bytes", "columns", "reference": {"type",
 "offset", "bytes"}}]. Prints {NAME: {"rmse", "relative_error", "cosine", "max_error", "worst_rows",
-"worst_block"}} as JSON.
+"worst_block", and the sums that these are made of}} as JSON. Two more fields of a tensor weigh its errors:
+"importance": {"file", "sums": offset, "counts": offset, "matrices"} in a file of llama-imatrix, and "reads":
+[[offset, bytes, times]] in REFERENCE. null: the tensor was not read.
 """
 import csv
 import json
@@ -72,10 +75,14 @@ def q2_k(b):
 def q3_k(b):
     high = np.concatenate([(b[:, :32] >> i) & 1 for i in range(8)], axis=1).astype(np.int32)
     q = two_bits(b[:, 32:96]) - np.where(high == 1, 0, 4)
+    return f16(b, 108)[:, None] * three_k_scales(b), None, q.reshape(-1, 16, 16)
+
+
+def three_k_scales(b):
     s = b[:, 96:108].astype(np.int32)
     low = np.concatenate([s[:, :8] & 15, s[:, :8] >> 4], axis=1)
     top = np.concatenate([(s[:, 8:12] >> i) & 3 for i in (0, 2, 4, 6)], axis=1)
-    return f16(b, 108)[:, None] * ((low | top << 4) - 32), None, q.reshape(-1, 16, 16)
+    return (low | top << 4) - 32
 
 
 def six_bits(s):
@@ -120,12 +127,16 @@ def iq4_nl(b):
     return whole(f16(b, 0), IQ4[nibbles(b[:, 2:18])])
 
 
-def iq4_xs(b):
+def four_xs_scales(b):
     low = np.stack([(b[:, 4 + i // 2] >> 4 * (i % 2)) & 15 for i in range(8)], axis=1).astype(np.int32)
     word = b[:, 2:4].copy().view(np.uint16)[:, 0].astype(np.int32)
     top = np.stack([(word >> 2 * i) & 3 for i in range(8)], axis=1)
+    return (low | top << 4) - 32
+
+
+def iq4_xs(b):
     q = np.concatenate([nibbles(b[:, 8 + 16 * i : 24 + 16 * i]) for i in range(8)], axis=1)
-    return f16(b, 0)[:, None] * ((low | top << 4) - 32), None, IQ4[q].reshape(-1, 8, 32)
+    return f16(b, 0)[:, None] * four_xs_scales(b), None, IQ4[q].reshape(-1, 8, 32)
 
 
 def mxfp4(b):
@@ -151,8 +162,101 @@ def decoded(path, tensor):
     return scale, minimum, values.astype(np.float32)
 
 
+def outliers_of(values, columns):
+    of_rows = values.reshape(-1, columns).astype(np.float64)
+    return np.abs(of_rows) > 6 * np.sqrt((of_rows**2).mean(1, keepdims=True))
+
+
+def at_most(values, end):
+    """How many values are at most `end`, if they are known to 1/16: from, to."""
+    ordered = np.sort(values)
+    slack = np.abs(end) / 16
+    return np.searchsorted(ordered, end - slack, "left"), np.searchsorted(ordered, end + slack, "right")
+
+
+def histogram_errors(values, tensor):
+    """How many bins and quantiles of tt weights are wrong by more than their resolution."""
+    bins = tensor["details"]["histogram"]
+    edges = np.linspace(values.min(), values.max(), len(bins) + 1)
+    wrong = errors(edges[:-1], column(bins, "from")) + errors(edges[1:], column(bins, "to"))
+    counts = np.cumsum(column(bins, "count"))
+    least, most = at_most(values, edges[1:])
+    wrong += int(np.count_nonzero((counts < least - 0.5) | (counts > most + 0.5)))
+    wrong += int(abs(counts[-1] - values.size) > 0.5)
+    quantiles = tensor["details"]["quantiles"]
+    least, most = at_most(values, column(quantiles, "value"))
+    rank = column(quantiles, "share") * values.size
+    return wrong + int(np.count_nonzero((rank < least - 1) | (rank > most + 1))) + (len(quantiles) < 5)
+
+
+def statistics(values, tensor):
+    """Of all values and of each row."""
+    columns = tensor["columns"]
+    rows = values.reshape(-1, columns).astype(np.float64)
+    outliers = outliers_of(values, columns)
+    return {
+        "outliers": int(outliers.sum()),
+        "histogram_errors": histogram_errors(values.reshape(-1).astype(np.float64), tensor),
+        "rows": {
+            "min": rows.min(1).tolist(),
+            "max": rows.max(1).tolist(),
+            "mean": rows.mean(1).tolist(),
+            "std": rows.std(1).tolist(),
+            "rms": np.sqrt((rows**2).mean(1)).tolist(),
+            "zeros": (rows == 0).sum(1).tolist(),
+            "outliers": outliers.sum(1).tolist(),
+        },
+    }
+
+
+def super_block(kind, raw):
+    """Scale of the super-block, the factors of its sub-blocks, and the same of the minima."""
+    if kind == "q2_K":
+        return f16(raw, 80), raw[:, :16] & 15, f16(raw, 82), raw[:, :16] >> 4
+    if kind in ("q4_K", "q5_K"):
+        scale, minimum = six_bits(raw[:, 4:16])
+        return f16(raw, 0), scale, f16(raw, 2), minimum
+    if kind == "q3_K":
+        return f16(raw, 108), three_k_scales(raw), None, None
+    if kind == "q6_K":
+        return f16(raw, 208), raw[:, 192:208].view(np.int8), None, None
+    if kind == "iq4_xs":
+        return f16(raw, 0), four_xs_scales(raw), None, None
+    return None
+
+
+def column(rows, name):
+    return np.array([float(row[name]) for row in rows])
+
+
+def block_errors(tensor, raw, values, rows):
+    """How many figures of the blocks of tt weights --blocks differ."""
+    wrong = 0
+    found = super_block(tensor["type"], raw)
+    for scale, factor, at in ("super_scale", "scale_factor", 0), ("super_minimum", "minimum_factor", 2):
+        if found is None or found[at] is None:
+            wrong += sum(row[scale] != "" or row[factor] != "" for row in rows)
+            continue
+        per = found[at + 1].shape[1]
+        wrong += errors(np.repeat(found[at], per), column(rows, scale))
+        wrong += errors(found[at + 1].astype(np.float64), column(rows, factor))
+    blocks = values.reshape(len(rows), -1).astype(np.float64)
+    for name, expected in [
+        ("min", blocks.min(1)),
+        ("max", blocks.max(1)),
+        ("zeros", (blocks == 0).sum(1)),
+        ("outliers", outliers_of(values, tensor["columns"]).reshape(blocks.shape).sum(1)),
+    ]:
+        wrong += errors(expected, column(rows, name))
+    for name, expected in ("mean", blocks.mean(1)), ("std", blocks.std(1)):
+        wrong += int(np.count_nonzero(np.abs(expected - column(rows, name)) > 1e-6))
+    return wrong
+
+
 def compared(path, tensor):
     scale, minimum, values = decoded(path, tensor)
+    raw = np.fromfile(path, np.uint8, tensor["bytes"], offset=tensor["offset"])
+    raw = raw.reshape(-1, SIZES[tensor["type"]])
     rows = list(csv.DictReader(tensor["blocks"].splitlines()))
     minima = [row["minimum"] for row in rows]
     return {
@@ -162,10 +266,12 @@ def compared(path, tensor):
         "mean": float(values.mean(dtype=np.float64)),
         "std": float(values.std(dtype=np.float64)),
         "zeros": int(np.count_nonzero(values == 0)),
+        **statistics(values, tensor),
         "scale_errors": errors(scale, np.array([float(row["scale"]) for row in rows])),
         "minimum_errors": sum(m != "" for m in minima)
         if minimum is None
         else errors(minimum, np.array([float(m) for m in minima])),
+        "block_errors": block_errors(tensor, raw, values, rows),
     }
 
 
@@ -175,20 +281,59 @@ def values_of(path, tensor):
     return decoded(path, tensor)[2].reshape(-1)
 
 
+def importance_of(of, columns, rows):
+    """Of each value: the mean of the squares of the inputs that it was multiplied with."""
+    sums = np.fromfile(of["file"], np.float32, of["matrices"] * columns, offset=of["sums"])
+    counts = np.fromfile(of["file"], np.float32, of["matrices"], offset=of["counts"])
+    mean = sums.reshape(-1, columns).astype(np.float64) / np.where(counts > 0, counts, 1)[:, None]
+    mean[counts == 0] = 1
+    return np.repeat(mean, rows // of["matrices"], axis=0)
+
+
+def reads_of(tensor, rows):
+    """How often each row was read."""
+    row_bytes = tensor["reference"]["bytes"] // rows
+    reads = np.zeros(rows)
+    for offset, size, times in tensor["reads"]:
+        first = (offset - tensor["reference"]["offset"]) // row_bytes
+        reads[first : first + -(-size // row_bytes)] += times
+    return reads
+
+
 def compared_with(path, reference, tensor):
     a = values_of(reference, tensor["reference"]).astype(np.float64).reshape(-1, tensor["columns"])
     b = values_of(path, tensor).astype(np.float64).reshape(a.shape)
     d = b - a
-    of_rows = np.sqrt((d**2).sum(1) / (a**2).sum(1))
+    columns = np.ones(a.shape)
+    if tensor.get("importance"):
+        columns = importance_of(tensor["importance"], a.shape[1], a.shape[0])
+    reads = reads_of(tensor, a.shape[0]) if "reads" in tensor else np.ones(a.shape[0])
+    if not reads.any():
+        return None
+    w = columns * reads[:, None]
+    of_rows = np.sqrt((columns * d**2).sum(1) / (columns * a**2).sum(1))
+    of_rows[reads == 0] = -1
+    read = np.where(reads[:, None] > 0, d, 0)
     block = 32 if tensor["type"] in ("q8_0", "q5_0", "q4_0") else 256
-    of_blocks = np.sqrt((d.reshape(-1, block) ** 2).mean(1)) if d.size % block == 0 else None
+    of_blocks = np.sqrt((read.reshape(-1, block) ** 2).mean(1)) if d.size % block == 0 else None
+    sums = {
+        "weights": w.sum(),
+        "error": (w * d**2).sum(),
+        "reference": (w * a**2).sum(),
+        "value": (w * b**2).sum(),
+        "product": (w * a * b).sum(),
+    }
     return {
-        "rmse": np.sqrt((d**2).mean()),
-        "relative_error": np.sqrt((d**2).sum() / (a**2).sum()),
-        "cosine": (a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum()),
-        "max_error": np.abs(d).max(),
+        "rmse": np.sqrt(sums["error"] / sums["weights"]),
+        "relative_error": np.sqrt(sums["error"] / sums["reference"]),
+        "cosine": sums["product"] / np.sqrt(sums["reference"] * sums["value"]),
+        "max_error": np.abs(read).max(),
         "worst_rows": np.argsort(-of_rows, kind="stable")[:3].tolist(),
         "worst_block": None if of_blocks is None else divmod(int(of_blocks.argmax()) * block, a.shape[1]),
+        "reads": reads.mean(),
+        "values_read": reads.sum() * a.shape[1],
+        "values": int(np.count_nonzero(reads) * a.shape[1]),
+        "sums": sums,
     }
 
 

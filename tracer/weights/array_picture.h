@@ -12,12 +12,24 @@
 namespace tt {
 
 // What a cell is of the values that it covers: their mean, the largest of their absolute values, or
-// the mean of a parameter with which they are decoded (block_parameters.h): scale or minimum.
-enum class CellOf : std::uint8_t { Mean, MaxAbs, Scale, Minimum };
+// the mean of a parameter with which they are decoded (block_parameters.h).
+enum class CellOf : std::uint8_t {
+  Mean,
+  MaxAbs,
+  Scale,
+  Minimum,
+  SuperScale,
+  SuperMinimum,
+  ScaleFactor,
+  MinimumFactor
+};
 constexpr std::string_view to_text(CellOf of) {
-  constexpr std::array<std::string_view, 4> kNames = {"mean", "max_abs", "scale", "minimum"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "mean",        "max_abs",       "scale",        "minimum",
+      "super_scale", "super_minimum", "scale_factor", "minimum_factor"};
   return kNames[std::to_underlying(of)];
 }
+
 // A half-open range of columns or rows, divided into pixels. Pixel p covers the positions from
 // from + floor(p * (to - from) / pixels) up to the start of pixel p + 1.
 struct PictureAxis {

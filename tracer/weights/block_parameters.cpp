@@ -46,28 +46,30 @@ void scale_and_minimum(Block block, BlockParameters& out) {
 
 // scales[16] (4 bits of scale, 4 of minimum), values[64], scale, scale of the minima.
 void q2_k(Block block, BlockParameters& out) {
-  const float scale = f16_at(block, 80), minimum = f16_at(block, 82);
+  out.super_scale = f16_at(block, 80);
+  out.super_minimum = f16_at(block, 82);
   for (std::size_t i = 0; i < 16; ++i) {
-    out.scales.push_back(scale * static_cast<float>(byte_at(block, i) & 15U));
-    out.minima.push_back(minimum * static_cast<float>(byte_at(block, i) >> 4U));
+    out.add_scale(static_cast<float>(byte_at(block, i) & 15U));
+    out.add_minimum(static_cast<float>(byte_at(block, i) >> 4U));
   }
 }
 
 // upper bits[32], values[64], scales[12] (16 of 6 bits), scale.
 void q3_k(Block block, BlockParameters& out) {
   constexpr std::size_t kScales = 96;
-  const float scale = f16_at(block, 108);
+  out.super_scale = f16_at(block, 108);
   for (std::size_t i = 0; i < 16; ++i) {
     const std::uint32_t low = byte_at(block, kScales + i % 8) >> (i < 8 ? 0U : 4U) & 15U;
     const std::uint32_t high = byte_at(block, kScales + 8 + i % 4) >> (2 * (i / 4)) & 3U;
-    out.scales.push_back(scale * (static_cast<float>(low | high << 4U) - 32));
+    out.add_scale(static_cast<float>(low | high << 4U) - 32);
   }
 }
 
 // scale, scale of the minima, 12 bytes with 8 scales and 8 minima of 6 bits.
 void q4_k(Block block, BlockParameters& out) {
   constexpr std::size_t kScales = 4;
-  const float scale = f16_at(block, 0), minimum = f16_at(block, 2);
+  out.super_scale = f16_at(block, 0);
+  out.super_minimum = f16_at(block, 2);
   for (std::size_t i = 0; i < 8; ++i) {
     std::uint32_t of_scale = 0, of_minimum = 0;
     if (i < 4) {
@@ -78,65 +80,67 @@ void q4_k(Block block, BlockParameters& out) {
       of_scale = (both & 15U) | byte_at(block, kScales + i - 4) >> 6U << 4U;
       of_minimum = both >> 4U | byte_at(block, kScales + i) >> 6U << 4U;
     }
-    out.scales.push_back(scale * static_cast<float>(of_scale));
-    out.minima.push_back(minimum * static_cast<float>(of_minimum));
+    out.add_scale(static_cast<float>(of_scale));
+    out.add_minimum(static_cast<float>(of_minimum));
   }
 }
 
 // values[192], scales[16] (8 bits, signed), scale.
 void q6_k(Block block, BlockParameters& out) {
-  const float scale = f16_at(block, 208);
+  out.super_scale = f16_at(block, 208);
   for (std::size_t i = 0; i < 16; ++i)
-    out.scales.push_back(scale *
-                         static_cast<float>(static_cast<std::int8_t>(byte_at(block, 192 + i))));
+    out.add_scale(static_cast<float>(static_cast<std::int8_t>(byte_at(block, 192 + i))));
 }
 
 // scale, upper bits of scales (16 bits), lower bits of scales[4], values[128].
 void iq4_xs(Block block, BlockParameters& out) {
-  const float scale = f16_at(block, 0);
+  out.super_scale = f16_at(block, 0);
   for (std::size_t i = 0; i < 8; ++i) {
     const std::uint32_t of_scale = nibble_at(block, 4, i) | (half_at(block, 2) >> (2 * i) & 3U)
                                                                 << 4U;
-    out.scales.push_back(scale * (static_cast<float>(of_scale) - 32));
+    out.add_scale(static_cast<float>(of_scale) - 32);
   }
 }
 
 // scale, then 8 bytes for 32 values; the last 4 bits of them are the scale.
 void iq2_xxs(Block block, BlockParameters& out) {
+  out.super_scale = f16_at(block, 0);
   for (std::size_t i = 0; i < 8; ++i) {
     const std::uint32_t of_scale = word_at(block, 2 + 8 * i + 4) >> 28U;
-    out.scales.push_back(f16_at(block, 0) * (0.5F + static_cast<float>(of_scale)) * 0.25F);
+    out.add_scale((0.5F + static_cast<float>(of_scale)) * 0.25F);
   }
 }
 
 // Four bits per 16 values, from `kScales`.
 template <std::size_t kScales>
 void iq2_by_16(Block block, BlockParameters& out) {
-  for (std::size_t i = 0; i < 16; ++i) {
-    const auto of_scale = static_cast<float>(nibble_at(block, kScales, i));
-    out.scales.push_back(f16_at(block, 0) * (0.5F + of_scale) * 0.25F);
-  }
+  out.super_scale = f16_at(block, 0);
+  for (std::size_t i = 0; i < 16; ++i)
+    out.add_scale((0.5F + static_cast<float>(nibble_at(block, kScales, i))) * 0.25F);
 }
 
 // scale, values[64], then 4 bytes for 32 values; the last 4 bits of them are the scale.
 void iq3_xxs(Block block, BlockParameters& out) {
+  out.super_scale = f16_at(block, 0);
   for (std::size_t i = 0; i < 8; ++i) {
     const std::uint32_t of_scale = word_at(block, 2 + 64 + 4 * i) >> 28U;
-    out.scales.push_back(f16_at(block, 0) * (0.5F + static_cast<float>(of_scale)) * 0.5F);
+    out.add_scale((0.5F + static_cast<float>(of_scale)) * 0.5F);
   }
 }
 
 // scale, values[64], upper bits[8], signs[32], scales[4] (4 bits).
 void iq3_s(Block block, BlockParameters& out) {
+  out.super_scale = f16_at(block, 0);
   for (std::size_t i = 0; i < 8; ++i)
-    out.scales.push_back(f16_at(block, 0) * static_cast<float>(1 + 2 * nibble_at(block, 106, i)));
+    out.add_scale(static_cast<float>(1 + 2 * nibble_at(block, 106, i)));
 }
 
 // scale, values[32], 8 x 16 bits: three of them are the scale.
 void iq1_s(Block block, BlockParameters& out) {
+  out.super_scale = f16_at(block, 0);
   for (std::size_t i = 0; i < 8; ++i) {
     const std::uint32_t bits = half_at(block, 34 + 2 * i);
-    out.scales.push_back(f16_at(block, 0) * static_cast<float>(2 * (bits >> 12U & 7U) + 1));
+    out.add_scale(static_cast<float>(2 * (bits >> 12U & 7U) + 1));
   }
 }
 
@@ -145,10 +149,10 @@ void iq1_m(Block block, BlockParameters& out) {
   constexpr std::size_t kScales = 48;
   std::uint32_t super = 0;
   for (std::size_t i = 0; i < 4; ++i) super |= (half_at(block, kScales + 2 * i) >> 12U) << (4 * i);
-  const float scale = ggml_fp16_to_fp32(static_cast<ggml_fp16_t>(super));
+  out.super_scale = ggml_fp16_to_fp32(static_cast<ggml_fp16_t>(super));
   for (std::size_t i = 0; i < 16; ++i) {
     const std::uint32_t of_scale = half_at(block, kScales + 2 * (i / 4)) >> (3 * (i % 4)) & 7U;
-    out.scales.push_back(scale * static_cast<float>(2 * of_scale + 1));
+    out.add_scale(static_cast<float>(2 * of_scale + 1));
   }
 }
 
@@ -172,38 +176,64 @@ void nvfp4(Block block, BlockParameters& out) {
 struct Known {
   ggml_type type;
   std::size_t sub_values;
-  bool has_minima;
-  void (*decode)(Block, BlockParameters&);
+  bool has_minima, has_super_block;
+  void (*append)(Block, BlockParameters&);
 };
 constexpr auto kKnown = std::to_array<Known>({
-    {GGML_TYPE_Q4_0, 32, false, scale_only<>},
-    {GGML_TYPE_Q4_1, 32, true, scale_and_minimum},
-    {GGML_TYPE_Q5_0, 32, false, scale_only<>},
-    {GGML_TYPE_Q5_1, 32, true, scale_and_minimum},
-    {GGML_TYPE_Q8_0, 32, false, scale_only<>},
-    {GGML_TYPE_Q2_K, 16, true, q2_k},
-    {GGML_TYPE_Q3_K, 16, false, q3_k},
-    {GGML_TYPE_Q4_K, 32, true, q4_k},
-    {GGML_TYPE_Q5_K, 32, true, q4_k},
-    {GGML_TYPE_Q6_K, 16, false, q6_k},
-    {GGML_TYPE_IQ4_NL, 32, false, scale_only<>},
-    {GGML_TYPE_IQ4_XS, 32, false, iq4_xs},
-    {GGML_TYPE_IQ2_XXS, 32, false, iq2_xxs},
-    {GGML_TYPE_IQ2_XS, 16, false, iq2_by_16<2 + 64>},
-    {GGML_TYPE_IQ2_S, 16, false, iq2_by_16<2 + 64 + 8>},
-    {GGML_TYPE_IQ3_XXS, 32, false, iq3_xxs},
-    {GGML_TYPE_IQ3_S, 32, false, iq3_s},
-    {GGML_TYPE_IQ1_S, 32, false, iq1_s},
-    {GGML_TYPE_IQ1_M, 16, false, iq1_m},
-    {GGML_TYPE_TQ1_0, 256, false, scale_only<52>},
-    {GGML_TYPE_TQ2_0, 256, false, scale_only<64>},
-    {GGML_TYPE_MXFP4, 32, false, mxfp4},
-    {GGML_TYPE_NVFP4, 16, false, nvfp4},
-    {GGML_TYPE_Q1_0, 128, false, scale_only<>},
-    {GGML_TYPE_Q2_0, 64, false, scale_only<>},
+    {GGML_TYPE_Q4_0, 32, false, false, scale_only<>},
+    {GGML_TYPE_Q4_1, 32, true, false, scale_and_minimum},
+    {GGML_TYPE_Q5_0, 32, false, false, scale_only<>},
+    {GGML_TYPE_Q5_1, 32, true, false, scale_and_minimum},
+    {GGML_TYPE_Q8_0, 32, false, false, scale_only<>},
+    {GGML_TYPE_Q2_K, 16, true, true, q2_k},
+    {GGML_TYPE_Q3_K, 16, false, true, q3_k},
+    {GGML_TYPE_Q4_K, 32, true, true, q4_k},
+    {GGML_TYPE_Q5_K, 32, true, true, q4_k},
+    {GGML_TYPE_Q6_K, 16, false, true, q6_k},
+    {GGML_TYPE_IQ4_NL, 32, false, false, scale_only<>},
+    {GGML_TYPE_IQ4_XS, 32, false, true, iq4_xs},
+    {GGML_TYPE_IQ2_XXS, 32, false, true, iq2_xxs},
+    {GGML_TYPE_IQ2_XS, 16, false, true, iq2_by_16<2 + 64>},
+    {GGML_TYPE_IQ2_S, 16, false, true, iq2_by_16<2 + 64 + 8>},
+    {GGML_TYPE_IQ3_XXS, 32, false, true, iq3_xxs},
+    {GGML_TYPE_IQ3_S, 32, false, true, iq3_s},
+    {GGML_TYPE_IQ1_S, 32, false, true, iq1_s},
+    {GGML_TYPE_IQ1_M, 16, false, true, iq1_m},
+    {GGML_TYPE_TQ1_0, 256, false, false, scale_only<52>},
+    {GGML_TYPE_TQ2_0, 256, false, false, scale_only<64>},
+    {GGML_TYPE_MXFP4, 32, false, false, mxfp4},
+    {GGML_TYPE_NVFP4, 16, false, false, nvfp4},
+    {GGML_TYPE_Q1_0, 128, false, false, scale_only<>},
+    {GGML_TYPE_Q2_0, 64, false, false, scale_only<>},
 });
 
 }  // namespace
+
+void BlockParameters::clear() {
+  for (std::vector<float>* of : {&scales, &minima, &scale_factors, &minimum_factors}) of->clear();
+  super_scale = super_minimum = 0;
+}
+
+void BlockParameters::add_scale(float factor) {
+  scale_factors.push_back(factor);
+  scales.push_back(super_scale * factor);
+}
+
+void BlockParameters::add_minimum(float factor) {
+  minimum_factors.push_back(factor);
+  minima.push_back(super_minimum * factor);
+}
+
+std::optional<SuperBlock> BlockLayout::super_block(const BlockParameters& of,
+                                                   std::size_t sub_block) const {
+  if (!has_super_block) return std::nullopt;
+  SuperBlock out{.scale = of.super_scale, .scale_factor = of.scale_factors[sub_block]};
+  if (has_minima) {
+    out.minimum = of.super_minimum;
+    out.minimum_factor = of.minimum_factors[sub_block];
+  }
+  return out;
+}
 
 const BlockLayout* block_layout(std::string_view type) {
   static const auto kLayouts = [] {
@@ -214,7 +244,8 @@ const BlockLayout* block_layout(std::string_view type) {
                     .sub_values = known.sub_values,
                     .bytes = ggml_type_size(known.type),
                     .has_minima = known.has_minima,
-                    .decode = known.decode};
+                    .has_super_block = known.has_super_block,
+                    .append = known.append};
     }
     return layouts;
   }();

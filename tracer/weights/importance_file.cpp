@@ -44,8 +44,8 @@ std::uint64_t importance_bytes(const GgufIndex& index, std::string_view tensor) 
   return bytes;
 }
 
-std::expected<std::map<std::string, ColumnImportance>, std::string> read_importance(
-    const std::filesystem::path& path, const std::function<bool()>& keep_going) {
+std::expected<Importances, std::string> read_importance(const std::filesystem::path& path,
+                                                        const std::function<bool()>& keep_going) {
   const auto index = GgufIndex::open(path);
   if (!index)
     return std::unexpected(
@@ -54,8 +54,9 @@ std::expected<std::map<std::string, ColumnImportance>, std::string> read_importa
   return read_importance(*index, {}, keep_going);
 }
 
-std::expected<std::map<std::string, ColumnImportance>, std::string> read_importance(
-    const GgufIndex& index, std::string_view tensor, const std::function<bool()>& keep_going) {
+std::expected<Importances, std::string> read_importance(const GgufIndex& index,
+                                                        std::string_view tensor,
+                                                        const std::function<bool()>& keep_going) {
   const std::string& path = index.files().front().path;
   if (entries_of(index, {}).empty())
     return std::unexpected(
@@ -84,7 +85,7 @@ std::expected<std::map<std::string, ColumnImportance>, std::string> read_importa
     if (!whole) return std::unexpected("cancelled");
     return values;
   };
-  std::map<std::string, ColumnImportance> out;
+  Importances out;
   for (const Entry& entry : entries) {
     auto sums = values_of(*entry.sums);
     if (!sums) return std::unexpected(std::move(sums.error()));

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "tracer/weights/quantization_error.h"
+#include "tracer/weights/weighing.h"
 
 namespace tt {
 
@@ -21,11 +21,12 @@ inline constexpr std::uint64_t kMaxImportanceBytes = 2ULL << 30;
 // `tensor`: only its importances are read, if the file has them; empty: of all tensors. Calls
 // keep_going between pieces. Error: what is wrong with the file, or "cancelled" when keep_going
 // returned false.
-std::expected<std::map<std::string, ColumnImportance>, std::string> read_importance(
-    const GgufIndex& index, std::string_view tensor, const std::function<bool()>& keep_going);
+std::expected<Importances, std::string> read_importance(const GgufIndex& index,
+                                                        std::string_view tensor,
+                                                        const std::function<bool()>& keep_going);
 // Of all tensors.
-std::expected<std::map<std::string, ColumnImportance>, std::string> read_importance(
-    const std::filesystem::path& path, const std::function<bool()>& keep_going);
+std::expected<Importances, std::string> read_importance(const std::filesystem::path& path,
+                                                        const std::function<bool()>& keep_going);
 
 // How many bytes of the file the call above reads.
 std::uint64_t importance_bytes(const GgufIndex& index, std::string_view tensor);

@@ -3,15 +3,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tracer/format/model/graph_template.h"
 #include "tracer/weights/quantization_error.h"
 #include "tracer/weights/quantization_mix.h"
+#include "tracer/weights/type_trial.h"
+#include "tracer/weights/weighing.h"
 
 namespace tt {
 
@@ -26,6 +30,15 @@ struct TensorComparison {
   const GgufTensor* reference = nullptr;  // null: the reference does not have it
   TensorError error{};
   std::string why{};  // there is no error; empty: there is
+  // What quantization_mix() would say of the type of the tensor: the error of some rows of the
+  // reference that were quantized to it. nullopt: the type is not one that it tries.
+  std::optional<double> predicted{};
+  std::optional<double> reads{};  // how often the session read all of it; nullopt: no session
+  // Of the reference; negative: the tensor is larger.
+  std::int64_t bytes_saved = 0;
+  // By compare_models(): the part of the squared relative error of the model that comes from this
+  // tensor, per byte saved. nullopt: llama-quantize does not change it, or it saves nothing.
+  std::optional<double> error_per_byte{};
 };
 
 struct ModelComparison {
@@ -34,10 +47,14 @@ struct ModelComparison {
   std::map<LayerId, ErrorSum> layers;
   std::map<Component, ErrorSum> components;
   ModelError all;  // of the tensors that llama-quantize changes
+  // The same as quantization_mix() predicts it; nullopt: not of all of them.
+  std::optional<double> predicted;
 };
 
-// By the name of the tensor.
-using Importances = std::map<std::string, ColumnImportance>;
+struct ComparisonOptions {
+  std::size_t worst = 0;          // how many rows and blocks are kept
+  std::size_t rows = kTriedRows;  // of each tensor, that a prediction quantizes
+};
 
 // How many rows and blocks tt weights, REST and the page list of a tensor.
 inline constexpr std::size_t kWorstErrors = 10;
@@ -49,15 +66,15 @@ std::string incomparable_reason(const GgufIndex& reference, const GgufIndex& ind
 // indexes must outlive the result. Error: a file could not be read, or "cancelled" when keep_going
 // returned false.
 
-// `worst`: how many rows and blocks are kept. `importances` may be null.
 std::expected<TensorComparison, std::string> compare_tensor(
-    const OpenModel& reference, const OpenModel& model, const GgufTensor& tensor, std::size_t worst,
-    const Importances* importances, const std::function<bool()>& keep_going);
+    const OpenModel& reference, const OpenModel& model, const GgufTensor& tensor,
+    const ComparisonOptions& options, const Weighing& weighing,
+    const std::function<bool()>& keep_going);
 
-// Without the worst rows and blocks.
 std::expected<ModelComparison, std::string> compare_models(const OpenModel& reference,
                                                            const OpenModel& model,
-                                                           const Importances* importances,
+                                                           const ComparisonOptions& options,
+                                                           const Weighing& weighing,
                                                            const std::function<bool()>& keep_going);
 
 }  // namespace tt

@@ -6,6 +6,7 @@
 #include <format>
 
 #include "tracer/weights/block_parameters.h"
+#include "tracer/weights/type_trial.h"
 
 namespace tt {
 
@@ -47,24 +48,14 @@ void ErrorSum::add(std::span<const float> reference, std::span<const float> valu
   }
 }
 
-void ErrorSum::add(const ErrorSum& other) {
+void ErrorSum::add(const ErrorSum& other, double times) {
   count_ += other.count_;
-  weights_ += other.weights_;
-  error_ += other.error_;
-  reference_ += other.reference_;
-  value_ += other.value_;
-  product_ += other.product_;
+  weights_ += times * other.weights_;
+  error_ += times * other.error_;
+  reference_ += times * other.reference_;
+  value_ += times * other.value_;
+  product_ += times * other.product_;
   max_error_ = std::max(max_error_, other.max_error_);
-}
-
-std::span<const float> ColumnImportance::of_row(const GgufTensor& tensor, std::uint64_t row) const {
-  const auto columns = static_cast<std::size_t>(tensor.ne[0]);
-  const auto matrices = values.size() / std::max<std::size_t>(columns, 1);
-  if (matrices == 0) return {};
-  const std::uint64_t matrix =
-      row / static_cast<std::uint64_t>(std::max<std::int64_t>(tensor.ne[1], 1));
-  return std::span(values).subspan(std::min<std::uint64_t>(matrix, matrices - 1) * columns,
-                                   columns);
 }
 
 std::string incomparable_reason(const GgufTensor& reference, const GgufTensor& tensor) {
@@ -87,12 +78,10 @@ void keep_worst(std::vector<T>& worst, std::size_t limit, T one, const Key& key)
 
 }  // namespace
 
-std::expected<TensorError, std::string> tensor_error(WeightReader& reference_reader,
-                                                     const GgufTensor& reference,
-                                                     WeightReader& reader, const GgufTensor& tensor,
-                                                     std::size_t worst,
-                                                     const ColumnImportance* importance,
-                                                     const std::function<bool()>& keep_going) {
+std::expected<TensorError, std::string> tensor_error(
+    WeightReader& reference_reader, const GgufTensor& reference, WeightReader& reader,
+    const GgufTensor& tensor, std::size_t worst, const TensorWeighing& weighing, TypeTrial* trial,
+    const std::function<bool()>& keep_going) {
   if (std::string why = incomparable_reason(reference, tensor); !why.empty())
     return std::unexpected(std::move(why));
   const BlockLayout* const layout = block_layout(tensor.type);
@@ -104,12 +93,14 @@ std::expected<TensorError, std::string> tensor_error(WeightReader& reference_rea
         reference, {.first = rows.first, .count = rows.count}, [&](const WeightRows& of_reference) {
           for (std::uint64_t i = 0; i < of_reference.count; ++i) {
             const std::uint64_t row = of_reference.first + i;
+            const std::uint64_t reads = weighing.reads(row);
+            if (reads == 0) continue;
             const auto a = of_reference.row(i), b = rows.row(row - rows.first);
+            const auto importance = weighing.columns(tensor, row);
             ErrorSum sum;
-            sum.add(
-                a, b,
-                importance == nullptr ? std::span<const float>() : importance->of_row(tensor, row));
-            out.all.add(sum);
+            sum.add(a, b, importance);
+            out.all.add(sum, static_cast<double>(reads));
+            if (trial != nullptr) trial->add(row, a);
             if (worst == 0) continue;
             keep_worst(out.worst_rows, worst, {.row = row, .error = sum},
                        [](const RowError& one) { return one.error.relative(); });

@@ -10,18 +10,23 @@
 #include <string>
 #include <vector>
 
+#include "tracer/weights/weighing.h"
 #include "tracer/weights/weight_reader.h"
 
 namespace tt {
 
+class TypeTrial;  // type_trial.h
+
 // Sums over pairs of values. With importances they are weighted: each column of a tensor by how
-// large the inputs are that it is multiplied with (an imatrix file).
+// large the inputs are that it is multiplied with (an imatrix file). Rows that count several times
+// are weighted, too.
 class ErrorSum {
  public:
   // Both of the same size. `importance`: of each value of the row, or empty.
   void add(std::span<const float> reference, std::span<const float> values,
            std::span<const float> importance = {});
-  void add(const ErrorSum& other);
+  // `times`: as if the values of `other` were there so often. They count once in count().
+  void add(const ErrorSum& other, double times = 1);
 
   std::uint64_t count() const { return count_; }
   // Root of the mean squared error, in the unit of the values.
@@ -64,22 +69,16 @@ struct TensorError {
   std::vector<BlockError> worst_blocks;  // by RMSE
 };
 
-// Importances of the columns of a tensor: ne[0] values per matrix (expert).
-struct ColumnImportance {
-  std::vector<float> values;
-  std::span<const float> of_row(const GgufTensor& tensor, std::uint64_t row) const;
-};
-
 // Why two tensors cannot be compared (shape, type); empty: they can.
 std::string incomparable_reason(const GgufTensor& reference, const GgufTensor& tensor);
 
-// Reads both tensors in turn, a piece at a time. `worst`: how many rows and blocks are kept. Calls
-// keep_going between pieces; when it returns false, the result is that of the rows before.
-std::expected<TensorError, std::string> tensor_error(WeightReader& reference_reader,
-                                                     const GgufTensor& reference,
-                                                     WeightReader& reader, const GgufTensor& tensor,
-                                                     std::size_t worst,
-                                                     const ColumnImportance* importance,
-                                                     const std::function<bool()>& keep_going);
+// Reads both tensors in turn, a piece at a time. `worst`: how many rows and blocks are kept. Rows
+// that were not read, as `weighing` says, are in no figure. `trial`, which may be null, tries its
+// rows of the reference. Calls keep_going between pieces; when it returns false, the result is that
+// of the rows before.
+std::expected<TensorError, std::string> tensor_error(
+    WeightReader& reference_reader, const GgufTensor& reference, WeightReader& reader,
+    const GgufTensor& tensor, std::size_t worst, const TensorWeighing& weighing, TypeTrial* trial,
+    const std::function<bool()>& keep_going);
 
 }  // namespace tt

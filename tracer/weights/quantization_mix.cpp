@@ -11,67 +11,26 @@
 #include <string_view>
 #include <utility>
 
-#include "tracer/weights/ggml_type_name.h"
-
 namespace tt {
 
 namespace {
 
-// Types that ggml quantizes to without an importance matrix, by size. Rows whose length is not
-// a multiple of 256 cannot have the first kind.
-constexpr auto kSuperBlockTypes =
-    std::to_array<ggml_type>({GGML_TYPE_Q8_0, GGML_TYPE_Q6_K, GGML_TYPE_Q5_K, GGML_TYPE_Q4_K,
-                              GGML_TYPE_Q3_K, GGML_TYPE_Q2_K});
-constexpr auto kBlockTypes = std::to_array<ggml_type>(
-    {GGML_TYPE_Q8_0, GGML_TYPE_Q5_1, GGML_TYPE_Q5_0, GGML_TYPE_Q4_1, GGML_TYPE_Q4_0});
-constexpr std::int64_t kSuperBlock = 256, kBlock = 32;
+constexpr std::int64_t kBlock = 32;
 
-std::vector<ggml_type> candidates(const GgufTensor& tensor) {
-  const ggml_type present = *ggml_type_named(tensor.type);
-  std::vector<ggml_type> types = {present};
-  const auto add = [&](std::span<const ggml_type> from) {
-    for (const ggml_type type : from)
-      if (ggml_row_size(type, tensor.ne[0]) < ggml_row_size(present, tensor.ne[0]))
-        types.push_back(type);
-  };
-  tensor.ne[0] % kSuperBlock == 0 ? add(kSuperBlockTypes) : add(kBlockTypes);
-  return types;
-}
-
-// The errors of all types but the first, which is the present one.
-std::expected<std::vector<ErrorSum>, std::string> try_types(WeightReader& reader,
-                                                            const GgufTensor& tensor,
-                                                            std::span<const ggml_type> types,
-                                                            const MixOptions& options,
-                                                            std::uint64_t& tried) {
-  std::vector<ErrorSum> sums(types.size());
-  const ColumnImportance* importance = nullptr;
-  if (options.importance != nullptr) {
-    const auto found = options.importance->find(tensor.name);
-    if (found != options.importance->end()) importance = &found->second;
-  }
-  const std::uint64_t rows = row_count(tensor);
-  const std::uint64_t step =
-      std::max<std::uint64_t>(rows / std::max<std::size_t>(options.rows, 1), 1);
-  std::vector<std::byte> bytes;
-  std::vector<float> values(static_cast<std::size_t>(tensor.ne[0]));
-  for (std::uint64_t row = 0; row < rows; row += step) {
+// The errors of the types.
+std::expected<std::vector<ErrorSum>, std::string> try_types(
+    WeightReader& reader, const GgufTensor& tensor, const std::vector<ggml_type>& types,
+    std::size_t rows, const TensorWeighing& weighing, std::uint64_t& tried) {
+  TypeTrial trial(tensor, types, rows, weighing);
+  for (const std::uint64_t row : trial.rows()) {
     ++tried;
     auto read = reader.read(tensor, {.first = row, .count = 1}, [&](const WeightRows& of_row) {
-      const auto weights =
-          importance == nullptr ? std::span<const float>() : importance->of_row(tensor, row);
-      for (std::size_t i = 1; i < types.size(); ++i) {
-        bytes.resize(ggml_row_size(types[i], tensor.ne[0]));
-        ggml_quantize_chunk(types[i], of_row.values.data(), bytes.data(), 0, 1, tensor.ne[0],
-                            weights.empty() ? nullptr : weights.data());
-        ggml_get_type_traits(types[i])->to_float(bytes.data(), values.data(), tensor.ne[0]);
-        sums[i].add(of_row.values, values, weights);
-      }
+      trial.add(row, of_row.values);
       return true;
     });
     if (!read) return std::unexpected(std::move(read.error()));
   }
-  return sums;
+  return trial.errors();
 }
 
 // A tensor and its place in `types`.
@@ -180,12 +139,6 @@ Plan best_plan(const Plan& present, std::uint64_t limit, std::span<const Uniform
   return best;
 }
 
-double use_of(const MixOptions& options, const std::string& name) {
-  if (options.uses == nullptr) return 1;
-  const auto found = options.uses->find(name);
-  return found == options.uses->end() ? 1 : found->second;
-}
-
 // The comparison with models whose tensors all have one type.
 std::vector<UniformMix> uniform_mixes(std::span<const Choice> choices, std::uint64_t fixed_bytes) {
   std::vector<UniformMix> out;
@@ -237,7 +190,7 @@ bool is_quantizable(const GgufTensor& tensor) {
 
 std::expected<QuantizationMix, std::string> quantization_mix(
     WeightReader& reader, const GgufIndex& index, const MixOptions& options,
-    const std::function<bool()>& keep_going) {
+    const Weighing& weighing, const std::function<bool()>& keep_going) {
   QuantizationMix mix;
   std::uint64_t fixed_bytes = 0;
   for (const GgufTensor& tensor : index.tensors()) {
@@ -251,9 +204,11 @@ std::expected<QuantizationMix, std::string> quantization_mix(
       fixed_bytes += of.bytes;
       continue;
     }
-    const std::vector<ggml_type> types = candidates(tensor);
-    auto sums = try_types(reader, tensor, types, options, mix.rows_tried);
+    const std::vector<ggml_type> types = smaller_types(tensor);
+    auto sums =
+        try_types(reader, tensor, types, options.rows, weighing.of(tensor.name), mix.rows_tried);
     if (!sums) return std::unexpected(std::move(sums.error()));
+    of.types.push_back({.type = tensor.type, .bytes = tensor.file.length});
     for (std::size_t i = 0; i < types.size(); ++i)
       of.types.push_back({.type = ggml_type_name(types[i]),
                           .bytes = row_count(tensor) * ggml_row_size(types[i], tensor.ne[0]),
@@ -263,9 +218,12 @@ std::expected<QuantizationMix, std::string> quantization_mix(
 
   Plan plan{.choices = {}, .bytes = fixed_bytes};
   std::uint64_t least = fixed_bytes;
-  for (MixTensor& tensor : mix.tensors) {
+  for (std::size_t i = 0; i < mix.tensors.size(); ++i) {
+    MixTensor& tensor = mix.tensors[i];
     if (tensor.is_fixed) continue;
-    const double weight = static_cast<double>(tensor.values) * use_of(options, tensor.name);
+    const GgufTensor& of = index.tensors()[i];
+    const double weight =
+        static_cast<double>(weighing.of(of.name).all_reads(of)) * static_cast<double>(of.ne[0]);
     plan.choices.push_back({.tensor = &tensor, .at = 0, .weight = weight});
     plan.bytes += tensor.types.front().bytes;
     least += std::ranges::min(tensor.types, {}, &MixType::bytes).bytes;
@@ -279,15 +237,20 @@ std::expected<QuantizationMix, std::string> quantization_mix(
   mix.bytes = plan.bytes;
   ModelError error;
   const double squares = plan.squares();
+  for (const Choice& choice : plan.choices)
+    error.add(choice.weight, choice.tensor->types[choice.at].relative);
   for (const Choice& choice : plan.choices) {
     const MixType& chosen = choice.tensor->types[choice.at];
+    const std::uint64_t saved = choice.tensor->types.front().bytes - chosen.bytes;
     choice.tensor->type = chosen.type;
     choice.tensor->rule = rule_of(*choice.tensor);
     choice.tensor->bytes = chosen.bytes;
     choice.tensor->relative = chosen.relative;
     const double of_tensor = choice.weight * chosen.relative * chosen.relative;
     choice.tensor->error_share = squares > 0 ? of_tensor / squares : 0;
-    error.add(choice.weight, chosen.relative);
+    if (saved > 0)
+      choice.tensor->error_per_byte =
+          error.share(choice.weight, chosen.relative) / static_cast<double>(saved);
   }
   mix.relative = error.relative();
   return mix;

@@ -1,8 +1,8 @@
 #include "tracer/weights/tensor_details.h"
 
 #include <algorithm>
-
-#include "tracer/weights/block_parameters.h"
+#include <format>
+#include <utility>
 
 namespace tt {
 
@@ -65,8 +65,6 @@ std::expected<TensorDetails, std::string> tensor_details(WeightReader& reader,
       details.rows.push_back({.row = rows.first + i, .statistics = of_row.result()});
     }
     for (std::size_t at = 0; layout != nullptr && at < rows.bytes.size(); at += layout->bytes) {
-      parameters.scales.clear();
-      parameters.minima.clear();
       layout->decode(rows.bytes.subspan(at, layout->bytes), parameters);
       details.scales.add(parameters.scales);
       details.minima.add(parameters.minima);
@@ -75,6 +73,45 @@ std::expected<TensorDetails, std::string> tensor_details(WeightReader& reader,
   if (!sum) return std::unexpected(std::move(sum.error()));
   details.statistics = *sum;
   return details;
+}
+
+std::expected<void, std::string> for_each_block(WeightReader& reader, const GgufTensor& tensor,
+                                                const std::function<void(const WeightBlock&)>& take,
+                                                const std::function<bool()>& keep_going) {
+  const BlockLayout* const layout = block_layout(tensor.type);
+  if (layout == nullptr)
+    return std::unexpected(
+        std::format("{} has no blocks: its type is {}", tensor.name, tensor.type));
+  BlockParameters parameters;
+  bool whole = true;
+  auto read = reader.read(tensor, all_rows(tensor), [&](const WeightRows& rows) {
+    for (std::uint64_t i = 0; i < rows.count; ++i) {
+      const auto bytes = rows.row_of_bytes(i);
+      const auto values = rows.row(i);
+      WeightSum of_row;
+      of_row.add(values);
+      const double limit = of_row.result().outlier_limit();
+      for (std::size_t block = 0; block < bytes.size() / layout->bytes; ++block) {
+        layout->decode(bytes.subspan(block * layout->bytes, layout->bytes), parameters);
+        for (std::size_t sub = 0; sub < parameters.scales.size(); ++sub) {
+          WeightBlock out{.row = rows.first + i,
+                          .first = block * layout->values + sub * layout->sub_values,
+                          .values = layout->sub_values,
+                          .scale = parameters.scales[sub],
+                          .super_block = layout->super_block(parameters, sub)};
+          if (layout->has_minima) out.minimum = parameters.minima[sub];
+          WeightSum sum;
+          sum.add_part(values.subspan(out.first, out.values), limit);
+          out.statistics = sum.result();
+          take(out);
+        }
+      }
+    }
+    return whole = keep_going();
+  });
+  if (!read) return std::unexpected(std::move(read.error()));
+  if (!whole) return std::unexpected("cancelled");
+  return {};
 }
 
 }  // namespace tt

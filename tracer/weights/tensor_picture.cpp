@@ -5,7 +5,6 @@
 #include <cmath>
 #include <format>
 
-#include "tracer/weights/block_parameters.h"
 #include "tracer/weights/ggml_type_name.h"
 
 namespace tt {
@@ -25,18 +24,35 @@ class CellValues {
     values_.clear();
     const auto bytes = rows.row_of_bytes(i);
     for (std::size_t at = 0; at < bytes.size(); at += layout_->bytes) {
-      parameters_.scales.clear();
-      parameters_.minima.clear();
       layout_->decode(bytes.subspan(at, layout_->bytes), parameters_);
-      for (const float one : of_ == CellOf::Scale ? parameters_.scales : parameters_.minima)
+      if (of_ == CellOf::SuperScale || of_ == CellOf::SuperMinimum) {
+        values_.insert(
+            values_.end(), layout_->values,
+            of_ == CellOf::SuperScale ? parameters_.super_scale : parameters_.super_minimum);
+        continue;
+      }
+      for (const float one : by_sub_block())
         values_.insert(values_.end(), layout_->sub_values, one);
     }
     return values_;
   }
 
-  static bool shows_parameter(CellOf of) { return of == CellOf::Scale || of == CellOf::Minimum; }
+  static bool shows_parameter(CellOf of) { return of != CellOf::Mean && of != CellOf::MaxAbs; }
 
  private:
+  const std::vector<float>& by_sub_block() const {
+    switch (of_) {
+      case CellOf::Scale:
+        return parameters_.scales;
+      case CellOf::ScaleFactor:
+        return parameters_.scale_factors;
+      case CellOf::MinimumFactor:
+        return parameters_.minimum_factors;
+      default:
+        return parameters_.minima;
+    }
+  }
+
   const CellOf of_;
   const BlockLayout* const layout_;
   BlockParameters parameters_;
@@ -50,8 +66,12 @@ std::string no_picture_reason(const GgufTensor& tensor, CellOf of) {
   if (!CellValues::shows_parameter(of)) return {};
   const BlockLayout* const layout = block_layout(tensor.type);
   if (layout == nullptr) return std::format("the type {} has no blocks", tensor.type);
-  if (of == CellOf::Minimum && !layout->has_minima)
+  const bool is_minimum =
+      of == CellOf::Minimum || of == CellOf::SuperMinimum || of == CellOf::MinimumFactor;
+  if (is_minimum && !layout->has_minima)
     return std::format("the blocks of type {} have no minima", tensor.type);
+  if (of != CellOf::Scale && of != CellOf::Minimum && !layout->has_super_block)
+    return std::format("the type {} has no super-blocks", tensor.type);
   return {};
 }
 
@@ -95,6 +115,11 @@ std::expected<TensorValue, std::string> tensor_value(WeightReader& reader, const
     const std::size_t bytes = ggml_type_size(type);
     const auto block = rows.bytes.subspan(found.first / found.values * bytes, bytes);
     found.bytes.assign(block.begin(), block.end());
+    WeightSum of_row, of_block;
+    of_row.add(rows.row(0));
+    of_block.add_part(rows.row(0).subspan(found.first, found.values),
+                      of_row.result().outlier_limit());
+    found.statistics = of_block.result();
     const BlockLayout* const layout = block_layout(tensor.type);
     if (layout == nullptr) return false;
     BlockParameters parameters;
@@ -102,6 +127,7 @@ std::expected<TensorValue, std::string> tensor_value(WeightReader& reader, const
     const std::size_t sub = (column - found.first) / layout->sub_values;
     found.scale = parameters.scales[sub];
     if (layout->has_minima) found.minimum = parameters.minima[sub];
+    found.super_block = layout->super_block(parameters, sub);
     // Codebooks have eighths of integers.
     const float quant =
         std::round(8 * (found.value + found.minimum.value_or(0)) / *found.scale) / 8;

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "tracer/weights/array_picture.h"
+#include "tracer/weights/block_parameters.h"
 #include "tracer/weights/weight_reader.h"
+#include "tracer/weights/weight_statistics.h"
 
 namespace tt {
 
@@ -37,6 +39,8 @@ struct TensorValue {
   // value = quant * scale - minimum (block_parameters.h). nullopt: the type has none, or the scale
   // is 0.
   std::optional<float> scale{}, minimum{}, quant{};
+  std::optional<SuperBlock> super_block{};
+  WeightStatistics statistics{};  // of the values of the block; outliers as in its row
 };
 // `row` and `column` must be in the tensor. Error: undecodable_reason(), or the file could not be
 // read.

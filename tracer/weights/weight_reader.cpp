@@ -47,13 +47,6 @@ WeightReader::WeightReader(std::vector<std::unique_ptr<File>> files) : files_(st
 WeightReader::WeightReader(WeightReader&&) noexcept = default;
 WeightReader::~WeightReader() = default;
 
-std::uint64_t row_count(const GgufTensor& tensor) {
-  std::uint64_t rows = 1;
-  for (std::size_t i = 1; i < tensor.ne.size(); ++i)
-    rows *= static_cast<std::uint64_t>(tensor.ne[i]);
-  return tensor.ne[0] == 0 ? 0 : rows;
-}
-
 std::string undecodable_reason(const GgufTensor& tensor) {
   if (tensor.ne[0] > kMaxRowValues)
     return std::format("a row has {} values, more than {}", tensor.ne[0], kMaxRowValues);

@@ -26,7 +26,12 @@ namespace tt {
 struct RowRange {
   std::uint64_t first = 0, count = 0;
 };
-std::uint64_t row_count(const GgufTensor& tensor);
+inline std::uint64_t row_count(const GgufTensor& tensor) {
+  std::uint64_t rows = 1;
+  for (std::size_t i = 1; i < tensor.ne.size(); ++i)
+    rows *= static_cast<std::uint64_t>(tensor.ne[i]);
+  return tensor.ne[0] == 0 ? 0 : rows;
+}
 inline RowRange all_rows(const GgufTensor& tensor) {
   return {.first = 0, .count = row_count(tensor)};
 }

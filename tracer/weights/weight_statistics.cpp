@@ -79,6 +79,16 @@ void WeightSum::add_carefully(std::span<const float> row) {
   double squares = 0;
   std::uint64_t count = 0;
   for (const float value : row) {
+    if (!std::isfinite(value)) continue;
+    ++count;
+    squares += static_cast<double>(value) * value;
+  }
+  add_part(row, WeightStatistics::kOutlier *
+                    std::sqrt(squares / static_cast<double>(std::max<std::uint64_t>(count, 1))));
+}
+
+void WeightSum::add_part(std::span<const float> part, double limit) {
+  for (const float value : part) {
     if (!std::isfinite(value)) {
       ++not_finite_;
       continue;
@@ -86,16 +96,11 @@ void WeightSum::add_carefully(std::span<const float> row) {
     min_ = count_ == 0 ? value : std::min(min_, value);
     max_ = count_ == 0 ? value : std::max(max_, value);
     ++count_;
-    ++count;
     zeros_ += value == 0 ? 1 : 0;
     sum_ += value;
-    squares += static_cast<double>(value) * value;
+    squares_ += static_cast<double>(value) * value;
+    outliers_ += std::abs(static_cast<double>(value)) > limit ? 1U : 0U;
   }
-  squares_ += squares;
-  const double limit = WeightStatistics::kOutlier *
-                       std::sqrt(squares / static_cast<double>(std::max<std::uint64_t>(count, 1)));
-  for (const float value : row)
-    outliers_ += std::isfinite(value) && std::abs(static_cast<double>(value)) > limit ? 1U : 0U;
 }
 
 WeightStatistics WeightSum::result() const {
@@ -163,6 +168,8 @@ double WeightHistogram::quantile(double q) const {
     before += n;
     found = before >= wanted;
   });
+  // Zeros are in a class with the smallest numbers, of which weights have none.
+  if (std::abs(value) < static_cast<double>(std::numeric_limits<float>::min())) value = 0;
   return any_ ? std::clamp<double>(value, min_, max_) : 0;
 }
 

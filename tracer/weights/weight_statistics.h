@@ -21,11 +21,15 @@ struct WeightStatistics {
   double rms = 0;  // root mean square
   double std = 0;  // standard deviation
   static constexpr float kOutlier = 6;
+  // Of a row: what is beyond it is an outlier.
+  double outlier_limit() const { return kOutlier * rms; }
 };
 
 class WeightSum {
  public:
   void add(std::span<const float> row);
+  // A part of a row; outliers are values beyond `limit`.
+  void add_part(std::span<const float> part, double limit);
   WeightStatistics result() const;
 
  private:

@@ -20,6 +20,15 @@ Json bins_json(const WeightHistogram& histogram) {
   return out;
 }
 
+// Null: the type has none.
+Json super_block_json(const std::optional<SuperBlock>& of) {
+  if (!of) return {};
+  return {{"scale", finite_json(of->scale)},
+          {"scale_factor", of->scale_factor},
+          {"minimum", finite_json(of->minimum)},
+          {"minimum_factor", finite_json(of->minimum_factor)}};
+}
+
 Json axis_json(const PictureAxis& axis) {
   return {{"size", axis.size}, {"from", axis.from}, {"to", axis.to}, {"pixels", axis.pixels}};
 }
@@ -72,6 +81,10 @@ Json to_json(const TensorDetails& details) {
   Json json = tensor_json(*details.tensor);
   json.update(to_json(details.statistics));
   json["histogram"] = bins_json(details.histogram);
+  json["quantiles"] = Json::array();
+  for (const int percent : kQuantiles)
+    json["quantiles"].push_back(
+        {{"share", percent / 100.0}, {"value", details.histogram.quantile(percent / 100.0)}});
   json["scales"] = bins_json(details.scales);
   json["minima"] = bins_json(details.minima);
   return json;
@@ -93,7 +106,27 @@ Json to_json(const TensorValue& value) {
           {"quant", finite_json(value.quant)},
           {"scale", finite_json(value.scale)},
           {"minimum", finite_json(value.minimum)},
-          {"block", {{"first", value.first}, {"values", value.values}, {"bytes", bytes}}}};
+          {"super_block", super_block_json(value.super_block)},
+          {"block",
+           {{"first", value.first},
+            {"values", value.values},
+            {"bytes", bytes},
+            {"min", value.statistics.min},
+            {"max", value.statistics.max},
+            {"mean", value.statistics.mean},
+            {"zeros", value.statistics.zeros},
+            {"outliers", value.statistics.outliers}}}};
+}
+
+Json to_json(const WeightBlock& block) {
+  Json json{{"row", block.row},
+            {"first", block.first},
+            {"values", block.values},
+            {"scale", finite_json(block.scale)},
+            {"minimum", finite_json(block.minimum)},
+            {"super_block", super_block_json(block.super_block)}};
+  json.update(to_json(block.statistics));
+  return json;
 }
 
 std::string json_of(const TensorPicture& picture, std::string_view name) {
@@ -126,8 +159,11 @@ Json to_json(const TensorComparison& comparison) {
   Json json = tensor_json(*comparison.tensor);
   json["reference_type"] =
       comparison.reference == nullptr ? Json() : Json(comparison.reference->type);
+  json["bytes_saved"] = comparison.reference == nullptr ? Json() : Json(comparison.bytes_saved);
+  json["reads"] = optional_json(comparison.reads);
   if (comparison.why.empty()) {
     json.update(to_json(comparison.error.all));
+    json["predicted_error"] = optional_json(comparison.predicted);
   } else {
     json["error"] = comparison.why;
   }
@@ -151,7 +187,10 @@ Json json_with_worst(const TensorComparison& comparison) {
 
 Json to_json(const ModelComparison& comparison) {
   Json tensors = Json::array(), layers = Json::array(), components = Json::array();
-  for (const TensorComparison& one : comparison.tensors) tensors.push_back(to_json(one));
+  for (const TensorComparison& one : comparison.tensors) {
+    Json& row = tensors.emplace_back(to_json(one));
+    if (one.why.empty()) row["error_per_byte"] = optional_json(one.error_per_byte);
+  }
   const auto add = [](Json& sums, Json sum, const ErrorSum& of) {
     sum["values"] = of.count();
     sum.update(to_json(of));
@@ -162,6 +201,7 @@ Json to_json(const ModelComparison& comparison) {
   for (const auto& [component, sum] : comparison.components)
     add(components, {{"component", to_text(component)}}, sum);
   return {{"relative_error", comparison.all.relative()},
+          {"predicted_relative_error", optional_json(comparison.predicted)},
           {"tensors", std::move(tensors)},
           {"layers", std::move(layers)},
           {"components", std::move(components)}};
@@ -182,6 +222,7 @@ Json to_json(const QuantizationMix& mix) {
                        {"rule", tensor.is_fixed ? Json() : Json(tensor.rule)},
                        {"relative_error", tensor.relative},
                        {"error_share", tensor.error_share},
+                       {"error_per_byte", optional_json(tensor.error_per_byte)},
                        {"types", std::move(types)}});
   }
   for (const UniformMix& one : mix.uniform)

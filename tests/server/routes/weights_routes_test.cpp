@@ -14,8 +14,10 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -211,24 +213,44 @@ TEST_F(WeightsRoutes, PictureOfBlockParametersEqualsTheList) {
     SCOPED_TRACE(kTypes[i]);
     const std::string list =
         run_tt(folder_(), "weights models/m.gguf --blocks " + tensor_name(i)).out;
-    // Per value in the order of the file.
-    std::vector<float> scales, minima;
-    std::istringstream lines(list.substr(list.find('\n') + 1));
+    // Of each block in the order of the file, by the name of the column.
+    std::istringstream lines(list);
+    const auto cells_of = [](const std::string& line) {
+      std::vector<std::string> cells;
+      for (const auto part : std::views::split(std::string_view(line), ','))
+        cells.emplace_back(part.begin(), part.end());
+      return cells;
+    };
+    std::string line;
+    std::getline(lines, line);
+    const std::vector<std::string> names = cells_of(line);
+    std::map<std::string, std::vector<float>> columns;
     std::size_t blocks = 0;
-    for (std::string line; std::getline(lines, line); ++blocks) {
-      std::istringstream fields(line);
-      std::string row, first, scale, minimum;
-      std::getline(
-          std::getline(std::getline(std::getline(fields, row, ','), first, ','), scale, ','),
-          minimum);
-      scales.push_back(std::stof(scale));
-      if (minimum != "\r") minima.push_back(std::stof(minimum));
+    for (; std::getline(lines, line); ++blocks) {
+      const std::vector<std::string> cells = cells_of(line);
+      ASSERT_EQ(cells.size(), names.size());
+      for (std::size_t at = 2; at < 8; ++at)
+        if (!cells[at].empty()) columns[names[at]].push_back(std::stof(cells[at]));
     }
     ASSERT_GT(blocks, 0U);
     const std::size_t per_block = width_() * height_() / blocks;
-    const std::string path = "weights/picture?name=" + tensor_name(i) + "&value=";
-    const auto expect_equal = [&](const char* value, const std::vector<float>& expected) {
-      const json picture = ask(path + value);
+    const std::string type = ask("weights/tensor?name=" + tensor_name(i))["type"];
+    for (const char* value :
+         {"scale", "minimum", "super_scale", "scale_factor", "super_minimum", "minimum_factor"}) {
+      const std::string path =
+          std::format("weights/picture?name={}&value={}", tensor_name(i), value);
+      const std::vector<float>& expected = columns[value];
+      if (expected.empty()) {
+        const bool has_minima = !columns["minimum"].empty();
+        EXPECT_EQ(
+            ask(path, 400)["detail"],
+            has_minima || !std::string_view(value).contains("minimum")
+                ? std::format("{}: the type {} has no super-blocks.", tensor_name(i), type)
+                : std::format("{}: the blocks of type {} have no minima.", tensor_name(i), type));
+        continue;
+      }
+      ASSERT_EQ(expected.size(), blocks) << value;
+      const json picture = ask(path);
       for (std::size_t at = 0; at < width_() * height_(); ++at)
         ASSERT_EQ(picture["cells"][at / width_()][at % width_()].get<float>(),
                   expected[at / per_block])
@@ -236,19 +258,11 @@ TEST_F(WeightsRoutes, PictureOfBlockParametersEqualsTheList) {
       // One cell of all values.
       double sum = 0;
       for (const float one : expected) sum += static_cast<double>(one);
-      EXPECT_NEAR(ask(path + value + "&width=1&height=1")["cells"][0][0].get<double>(),
-                  sum / static_cast<double>(blocks), 1e-6);
-    };
-    expect_equal("scale", scales);
-    if (minima.empty()) {
-      EXPECT_EQ(
-          ask(path + "minimum", 400)["detail"],
-          std::format("{}: the blocks of type {} have no minima.", tensor_name(i),
-                      ask("weights/tensor?name=" + tensor_name(i))["type"].get<std::string>()));
-    } else {
-      ASSERT_EQ(minima.size(), blocks);
-      expect_equal("minimum", minima);
+      const double mean = sum / static_cast<double>(blocks);
+      EXPECT_NEAR(ask(path + "&width=1&height=1")["cells"][0][0].get<double>(), mean,
+                  1e-6 * (1 + std::abs(mean)));
     }
+    EXPECT_EQ(!columns["super_scale"].empty(), type.ends_with("_K")) << type;
   }
   EXPECT_EQ(ask("weights/picture?value=scale&name=output_norm.weight", 400)["detail"],
             "output_norm.weight: the type f32 has no blocks.");
@@ -266,9 +280,29 @@ TEST_F(WeightsRoutes, ValueAndItsBlock) {
     const double minimum = value["minimum"].is_null() ? 0 : value["minimum"].get<double>();
     EXPECT_NEAR(value["quant"].get<double>() * value["scale"].get<double>() - minimum,
                 numpy(i, row, column), 1e-6);
+    const json& super = value["super_block"];
+    EXPECT_EQ(super.is_object(), std::string_view(kTypes[i]).ends_with("_k"));
+    if (super.is_object()) {
+      EXPECT_NEAR(super["scale"].get<double>() * super["scale_factor"].get<double>(),
+                  value["scale"].get<double>(), 1e-9);
+      if (value["minimum"].is_number()) {
+        EXPECT_NEAR(super["minimum"].get<double>() * super["minimum_factor"].get<double>(), minimum,
+                    1e-9);
+      }
+    }
     const GgufTensor& tensor = *index->find(tensor_name(i));
     const std::size_t values = value["block"]["values"];
     EXPECT_EQ(value["block"]["first"], column / values * values);
+    float least = numpy(i, row, column), most = least;
+    int zeros = 0;
+    for (std::size_t at = column / values * values; at < (column / values + 1) * values; ++at) {
+      least = std::min(least, numpy(i, row, at));
+      most = std::max(most, numpy(i, row, at));
+      zeros += numpy(i, row, at) == 0 ? 1 : 0;
+    }
+    EXPECT_NEAR(value["block"]["min"].get<float>(), least, 1e-6F);
+    EXPECT_NEAR(value["block"]["max"].get<float>(), most, 1e-6F);
+    EXPECT_EQ(value["block"]["zeros"], zeros);
     const std::size_t bytes = tensor.file.length * values / (width_() * height_());
     std::string expected;
     const std::size_t at = tensor.file.offset + (row * width_() + column) / values * bytes;
@@ -412,6 +446,29 @@ TEST_F(WeightsRoutes, ErrorsAgainstAReferenceEqualTheCommandAndNumpy) {
             run_json(folder_(), std::format("weights models/q4.gguf {} --reference models/f32.gguf "
                                             "--imatrix models/matrix.gguf",
                                             attention)));
+  // Weighed by what a session read.
+  ASSERT_EQ(
+      run_tt(folder_(), "record -m models/f32.gguf -p 'Once upon a time' -n 3 -q -o s.ttrace").code,
+      0);
+  std::filesystem::copy_file(folder_() / "s.ttrace", server.data / "s.ttrace");
+  const std::string session = server.get("/api/v1/sessions").body["sessions"][0]["id"];
+  const json by_reads = get("q4/weights/errors?reference=f32&session=" + session);
+  EXPECT_EQ(by_reads, run_json(folder_(),
+                               "weights models/q4.gguf --reference models/f32.gguf "
+                               "--session s.ttrace"));
+  EXPECT_NE(by_reads["relative_error"], weighed["relative_error"]);
+  EXPECT_EQ(
+      get(std::format("q4/weights/errors/tensor?reference=f32&session={}&name=token_embd.weight",
+                      session)),
+      run_json(folder_(),
+               "weights models/q4.gguf token_embd.weight --reference "
+               "models/f32.gguf --session s.ttrace"));
+  EXPECT_EQ(
+      get(std::format("f32/weights/mix?rows=4&bytes={}&session={}&imatrix=matrix", bytes, session)),
+      run_json(folder_(), std::format("weights models/f32.gguf --rows 4 --fit {} --session "
+                                      "s.ttrace --imatrix models/matrix.gguf",
+                                      bytes)));
+  get("q4/weights/errors?reference=f32&session=none", 404);
   const json listed = server.get("/api/v1/models").body["models"];
   for (const json& model : listed)
     EXPECT_EQ(model["importance_matrix"], model["id"] == "matrix") << model;
@@ -453,6 +510,9 @@ TEST_F(WeightsRoutes, ErrorsAgainstAReferenceEqualTheCommandAndNumpy) {
   get("q4/weights/errors", 400);
   std::filesystem::copy_file(kTestPaths.bundled_model, folder_() / "models/other.gguf");
   get("q4/weights/errors?reference=other", 400);
+  EXPECT_TRUE(get("other/weights/errors?reference=other&session=" + session, 400)["detail"]
+                  .get<std::string>()
+                  .contains("reads no weight of this model"));
   get("q4/weights/errors/tensor?reference=f32&name=none", 404);
   EXPECT_EQ(get(std::format("f32/weights/mix?rows=4&bytes={}&imatrix=matrix", bytes)),
             run_json(folder_(), std::format("weights models/f32.gguf --rows 4 --fit {} --imatrix "

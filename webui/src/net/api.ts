@@ -21,8 +21,15 @@ import { upload } from './upload';
 export type { ApiResult, ApiError, FileProgress, ReadProgress } from './call';
 export { isNotFound, isNotHeld, errorText } from './call';
 
-// Errors of weights are weighed by a file of llama-imatrix.
-const weighedBy = (imatrix: string | null) => (imatrix === null ? {} : { imatrix });
+// What errors of weights are weighed by; null: nothing.
+export interface Weighing {
+  readonly imatrix: string | null; // a file of llama-imatrix
+  readonly session: string | null; // how often it read each row
+}
+const weighedBy = ({ imatrix, session }: Weighing) => ({
+  ...(imatrix === null ? {} : { imatrix }),
+  ...(session === null ? {} : { session }),
+});
 
 // Of a request that reads much.
 export type LoadOptions = Pick<CallOptions, 'signal' | 'progress'>;
@@ -51,30 +58,25 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
       get(`models/${id(model)}/weights`, wire.weights, load),
     tensorWeights: (model: string, name: string, load: LoadOptions = {}) =>
       get(`models/${id(model)}/weights/tensor`, wire.tensorWeights, { query: { name }, ...load }),
-    weightsErrors: (
-      model: string,
-      reference: string,
-      imatrix: string | null,
-      load: LoadOptions = {},
-    ) =>
+    weightsErrors: (model: string, reference: string, weighing: Weighing, load: LoadOptions = {}) =>
       get(`models/${id(model)}/weights/errors`, wire.weightsErrors, {
-        query: { reference, ...weighedBy(imatrix) },
+        query: { reference, ...weighedBy(weighing) },
         ...load,
       }),
     tensorErrors: (
       model: string,
       reference: string,
-      imatrix: string | null,
+      weighing: Weighing,
       name: string,
       load: LoadOptions = {},
     ) =>
       get(`models/${id(model)}/weights/errors/tensor`, wire.tensorErrors, {
-        query: { reference, name, ...weighedBy(imatrix) },
+        query: { reference, name, ...weighedBy(weighing) },
         ...load,
       }),
-    weightsMix: (model: string, bytes: number, imatrix: string | null, load: LoadOptions = {}) =>
+    weightsMix: (model: string, bytes: number, weighing: Weighing, load: LoadOptions = {}) =>
       get(`models/${id(model)}/weights/mix`, wire.weightsMix, {
-        query: { bytes, ...weighedBy(imatrix) },
+        query: { bytes, ...weighedBy(weighing) },
         ...load,
       }),
     weightsPicture: (model: string, query: wire.WeightsPictureQuery, signal?: AbortSignal) =>

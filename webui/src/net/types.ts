@@ -705,6 +705,7 @@ const bins = nullable(list(object<WeightBins[number]>({ from: num, to: num, coun
 export const tensorWeights = object<TensorWeights>({
   ...ofTensor,
   histogram: bins,
+  quantiles: list(object<TensorWeights['quantiles'][number]>({ share: num, value: num })),
   scales: bins,
   minima: bins,
   largest_rows: list(object<TensorWeights['largest_rows'][number]>({ row: num, rms: num })),
@@ -712,11 +713,14 @@ export const tensorWeights = object<TensorWeights>({
 const comparedTensor = {
   ...ofTensor,
   reference_type: nullable(str),
+  bytes_saved: nullable(num),
+  reads: nullable(num),
   relative_error: optional(num),
   error: optional(str),
 };
 export const weightsErrors = object<WeightsErrors>({
   relative_error: num,
+  predicted_relative_error: nullable(num),
   tensors: list(object<ErrorsOfTensor>(comparedTensor)),
   layers: list(
     object<WeightsErrors['layers'][number]>({ layer: nullable(num), relative_error: num }),
@@ -751,5 +755,22 @@ export const weightsValue = object<WeightsValue>({
   quant: nullable(num),
   scale: nullable(num),
   minimum: nullable(num),
-  block: object<WeightsValue['block']>({ first: num, values: num, bytes: str }),
+  super_block: nullable(
+    object<NonNullable<WeightsValue['super_block']>>({
+      scale: nullable(num),
+      scale_factor: num,
+      minimum: nullable(num),
+      minimum_factor: nullable(num),
+    }),
+  ),
+  block: object<WeightsValue['block']>({
+    first: num,
+    values: num,
+    bytes: str,
+    min: num,
+    max: num,
+    mean: num,
+    zeros: num,
+    outliers: num,
+  }),
 });

@@ -119,12 +119,13 @@ export const VALUES: Readonly<Record<string, ValuesByName>> = {
     y_to: [1, 2],
   },
   weightsValue: { name: Object.values(WEIGHT), row: [0, 1], column: [0, 1] },
-  // No file of llama-imatrix is in the folder.
-  weightsErrors: { reference: [DENSE], imatrix: [''] },
-  tensorErrors: { name: Object.values(WEIGHT), reference: [DENSE], imatrix: [''] },
+  // No file of llama-imatrix is in the folder; sessions are in a test of the server.
+  weightsErrors: { reference: [DENSE], imatrix: [''], session: [''] },
+  tensorErrors: { name: Object.values(WEIGHT), reference: [DENSE], imatrix: [''], session: [''] },
   // Less bytes than the smallest types need is an error.
   weightsMix: {
     imatrix: [''],
+    session: [''],
     bytes: [Number.MAX_SAFE_INTEGER],
     rows: [1],
   },

@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { formatBytes, plural } from '../../format';
 import { nextSort, sortOf, sortText } from '../../grid/column';
+import type { Weighing } from '../../net/api';
 import type { TensorErrors, WeightsErrors, WeightsMix } from '../../net/types';
 import { Resource } from '../../state/resource';
 import { download } from '../../ui/download';
@@ -28,28 +29,29 @@ import {
 } from './weights_tables';
 
 export function ErrorsView(props: TensorsProps) {
-  const { reference, imatrix } = props.options.value;
+  const { reference, imatrix, session } = props.options.value;
+  const weighing = useMemo(() => ({ imatrix, session }), [imatrix, session]);
   return reference === null ? (
     <Empty>
       Choose a reference: the model that this one was quantized from, or a better quantization of
       it.
     </Empty>
   ) : (
-    <Errors {...props} reference={reference} imatrix={imatrix} />
+    <Errors {...props} reference={reference} weighing={weighing} />
   );
 }
 
-function Errors(props: TensorsProps & { reference: string; imatrix: string | null }) {
-  const { store, panel, model, reference, imatrix, options, change } = props;
+function Errors(props: TensorsProps & { reference: string; weighing: Weighing }) {
+  const { store, panel, model, reference, weighing, options, change } = props;
   const resource = useMemo(
     () =>
       new Resource<WeightsErrors>({
-        key: () => `${model} ${reference} ${imatrix ?? ''}`,
+        key: () => `${model} ${reference} ${keyOf(weighing)}`,
         load: (signal, progress) =>
-          store.api.weightsErrors(model, reference, imatrix, { signal, progress }),
+          store.api.weightsErrors(model, reference, weighing, { signal, progress }),
         reconnects: store.connection.reconnects,
       }),
-    [store, model, reference, imatrix],
+    [store, model, reference, weighing],
   );
   const { value, error } = useResource(resource);
   const order = usePart(() => store.navigation.view.value.sorts[panel] ?? '');
@@ -74,11 +76,15 @@ function Errors(props: TensorsProps & { reference: string; imatrix: string | nul
         {worst?.relative_error !== undefined && (
           <>
             <b class="mono">{worst.name}</b> lost most: {percentText(worst.relative_error)}. All tensors
-            that llama-quantize changes: {percentText(value.relative_error)}.{' '}
+            that llama-quantize changes: {percentText(value.relative_error)}
+            {value.predicted_relative_error !== null &&
+              ` (predicted for these types: ${percentText(value.predicted_relative_error)})`}
+            .{' '}
           </>
         )}
         {plural(rows.length, 'tensor')}
-        {imatrix !== null && `, each column weighed by ${imatrix}`}.{' '}
+        {weighing.imatrix !== null && `, each column weighed by ${weighing.imatrix}`}
+        {weighing.session !== null && `, each row by how often ${weighing.session} read it`}.{' '}
         <button
           type="button"
           class="link"
@@ -114,13 +120,13 @@ function Errors(props: TensorsProps & { reference: string; imatrix: string | nul
       {tensor !== null && rows[active]?.relative_error !== undefined && (
         <Worst
           key={tensor}
-          {...{ store, model, reference, imatrix, tensor }}
+          {...{ store, model, reference, weighing, tensor }}
           show={(at) => {
             change({ tensor, show: 'picture', at, camera: placeCamera(at) }, 'push');
           }}
         />
       )}
-      <Types key={reference} {...{ store, model, reference, imatrix }} errors={value} />
+      <Types key={reference} {...{ store, model, reference, weighing }} errors={value} />
       {charts.map((table) => (
         <BarChart
           key={table.key.name}
@@ -139,21 +145,23 @@ interface PairProps {
   readonly store: TensorsProps['store'];
   readonly model: string;
   readonly reference: string;
-  readonly imatrix: string | null;
+  readonly weighing: Weighing;
 }
+
+const keyOf = ({ imatrix, session }: Weighing): string => `${imatrix ?? ''} ${session ?? ''}`;
 
 // The rows and blocks of the chosen tensor that lost most. Each opens the picture there.
 function Worst(props: PairProps & { tensor: string; show: (at: Place) => void }) {
-  const { store, model, reference, imatrix, tensor, show } = props;
+  const { store, model, reference, weighing, tensor, show } = props;
   const resource = useMemo(
     () =>
       new Resource<TensorErrors>({
         key: () => tensor,
         load: (signal, progress) =>
-          store.api.tensorErrors(model, reference, imatrix, tensor, { signal, progress }),
+          store.api.tensorErrors(model, reference, weighing, tensor, { signal, progress }),
         reconnects: store.connection.reconnects,
       }),
-    [store, model, reference, imatrix, tensor],
+    [store, model, reference, weighing, tensor],
   );
   const { value, error } = useResource(resource);
   if (error)
@@ -220,18 +228,18 @@ function Worst(props: PairProps & { tensor: string; show: (at: Place) => void })
 } // prettier-ignore
 
 // The types with which the reference takes as many bytes as the model, with the least error.
-function Types({ store, model, reference, imatrix, errors }: PairProps & { errors: WeightsErrors }) {
+function Types({ store, model, reference, weighing, errors }: PairProps & { errors: WeightsErrors }) {
   const bytes = errors.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
   const asked = useSignal(false);
   const resource = useMemo(
     () =>
       new Resource<WeightsMix>({
-        key: () => (asked.value ? `${reference} ${bytes} ${imatrix ?? ''}` : null),
+        key: () => (asked.value ? `${reference} ${bytes} ${keyOf(weighing)}` : null),
         load: (signal, progress) =>
-          store.api.weightsMix(reference, bytes, imatrix, { signal, progress }),
+          store.api.weightsMix(reference, bytes, weighing, { signal, progress }),
         reconnects: store.connection.reconnects,
       }),
-    [store, reference, bytes, imatrix],
+    [store, reference, bytes, weighing],
   );
   const { value, error } = useResource(resource);
   if (error)

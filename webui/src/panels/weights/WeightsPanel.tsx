@@ -21,7 +21,14 @@ import { usePart, useResource } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
 import { Empty, Failed, FailedLoad, Loading, Reading } from '../../ui/States';
 import type { PanelProps } from '../panel';
-import { blockText, floatText, formulaText, shortText } from './value_text';
+import {
+  blockText,
+  blockValuesText,
+  floatText,
+  formulaText,
+  shortText,
+  superBlockText,
+} from './value_text';
 import {
   ALL_CELLS,
   CELLS,
@@ -101,13 +108,18 @@ export function WeightsPanel({ store, panel }: PanelProps) {
                 change({ imatrix }, 'push');
               }}
             />
+            <ReadsChoice
+              store={store}
+              session={options.value.session}
+              choose={(session) => {
+                change({ session }, 'push');
+              }}
+            />
           </>
         )}
         {show === 'picture' && (
-          <Segmented
-            label="Cells show"
-            value={cells}
-            options={ALL_CELLS.map((one) => ({ value: one, text: CELLS[one].button }))}
+          <CellsChoice
+            cells={cells}
             choose={(one) => {
               change({ cells: one }, 'push');
             }}
@@ -130,7 +142,7 @@ export function WeightsPanel({ store, panel }: PanelProps) {
         <Tensors key={model} {...{ store, panel, model, options, change }} />
       ) : show === 'errors' ? (
         <ErrorsView
-          key={`${model} ${options.value.reference ?? ''} ${options.value.imatrix ?? ''}`}
+          key={`${model} ${options.value.reference ?? ''} ${options.value.imatrix ?? ''} ${options.value.session ?? ''}`}
           {...{ store, panel, model, options, change }}
         />
       ) : tensor === null ? (
@@ -204,6 +216,61 @@ function MatrixChoice(props: {
         {files.map(({ id }) => (
           <option key={id} value={id}>
             {id}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+// By the reads of which session errors are weighed.
+function ReadsChoice(props: {
+  store: Store;
+  session: string | null;
+  choose: (session: string | null) => void;
+}) {
+  const { store, session, choose } = props;
+  const list = store.sessions.page.value;
+  const sessions = list.is === 'ready' ? list.value.sessions : [];
+  if (sessions.length === 0 && session === null) return null;
+  return (
+    <label title="Weigh the error of each row by how often this session read it: of experts, those that are often chosen count most">
+      Reads of{' '}
+      <select
+        class="weights-session"
+        value={session ?? ''}
+        onChange={({ currentTarget: { value } }) => {
+          choose(value === '' ? null : value);
+        }}
+      >
+        <option value="">no session</option>
+        {session !== null && !sessions.some(({ id }) => id === session) && (
+          <option value={session}>{session}</option>
+        )}
+        {sessions.map(({ id, title }) => (
+          <option key={id} value={id}>
+            {title === '' ? id : `${title} (${id})`}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function CellsChoice({ cells, choose }: { cells: CellsOf; choose: (cells: CellsOf) => void }) {
+  return (
+    <label>
+      Cells show{' '}
+      <select
+        value={cells}
+        onChange={({ currentTarget: { value } }) => {
+          const found = ALL_CELLS.find((one) => one === value);
+          if (found) choose(found);
+        }}
+      >
+        {ALL_CELLS.map((one) => (
+          <option key={one} value={one}>
+            {CELLS[one].button}
           </option>
         ))}
       </select>
@@ -384,7 +451,8 @@ function Histograms({ store, model, tensor }: { store: Store; model: string; ten
         <b class="mono">{value.name}</b> {value.type} {formatShape(value.shape)}: {shortText(value.min)}{' '}
         to {shortText(value.max)}, mean {shortText(value.mean)}, std {shortText(value.std)},{' '}
         {plural(value.zeros, 'zero')}, {plural(value.outliers, 'outlier')},{' '}
-        {formatCount(value.not_finite)} not finite. Rows with the largest root mean square:{' '}
+        {formatCount(value.not_finite)} not finite. Quantiles:{' '}
+        {value.quantiles.map(({ share, value: at }) => `${100 * share} % ${shortText(at)}`).join(', ')}. Rows with the largest root mean square:{' '}
         {rows.map(({ row, rms }) => `${row} (${shortText(rms)})`).join(', ')}.
       </p>
       <Chart store={store} title="Values" file={`${model}-${tensor}`} bins={value.histogram} />
@@ -477,13 +545,17 @@ function Readout(props: {
     );
   }
   const formula = formulaText(value);
+  const superBlock = superBlockText(value);
+  const blockValues = blockValuesText(value);
   return (
     <p role="status" class="weights-readout" tabIndex={0}>
       <b class="mono">
         {value.tensor}[{value.row}, {value.column}]
       </b>{' '}
       = <b class="weights-value">{floatText(value.value ?? NaN)}</b>
-      {formula !== null && ` = ${formula}`} <span class="mono dim">{blockText(value)}</span>
+      {formula !== null && ` = ${formula}`}
+      {superBlock !== null && ` (${superBlock})`} <span class="mono dim">{blockText(value)}</span>{' '}
+      {blockValues !== null && <span class="dim">Values of the block: {blockValues}.</span>}
     </p>
   );
 }

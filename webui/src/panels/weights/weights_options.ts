@@ -14,6 +14,26 @@ export const CELLS = {
   max_abs: { button: 'max |value|', ofOne: '', ofSeveral: 'largest absolute value' },
   scale: { button: 'scale', ofOne: 'block scale', ofSeveral: 'mean block scale' },
   minimum: { button: 'minimum', ofOne: 'block minimum', ofSeveral: 'mean block minimum' },
+  super_scale: {
+    button: 'super-block scale',
+    ofOne: 'super-block scale',
+    ofSeveral: 'mean super-block scale',
+  },
+  super_minimum: {
+    button: 'super-block minimum',
+    ofOne: 'super-block minimum',
+    ofSeveral: 'mean super-block minimum',
+  },
+  scale_factor: {
+    button: 'scale factor',
+    ofOne: 'scale factor',
+    ofSeveral: 'mean scale factor',
+  },
+  minimum_factor: {
+    button: 'minimum factor',
+    ofOne: 'minimum factor',
+    ofSeveral: 'mean minimum factor',
+  },
 } as const;
 export type CellsOf = keyof typeof CELLS;
 export const ALL_CELLS = Object.keys(CELLS) as readonly CellsOf[];
@@ -22,6 +42,7 @@ export interface WeightsOptions {
   readonly model: string | null; // null: the current one
   readonly reference: string | null; // model that the errors are against; null: none is chosen
   readonly imatrix: string | null; // importance matrix that errors are weighed by; null: none
+  readonly session: string | null; // whose reads errors are weighed by; null: none
   readonly tensor: string | null; // null: none is chosen
   readonly show: WeightsView;
   readonly cells: CellsOf;
@@ -33,6 +54,7 @@ export const defaultWeights: WeightsOptions = {
   model: null,
   reference: null,
   imatrix: null,
+  session: null,
   tensor: null,
   show: 'tensors',
   cells: 'mean',
@@ -54,6 +76,7 @@ export function encodeWeights({
   model,
   reference,
   imatrix,
+  session,
   tensor,
   show,
   cells,
@@ -64,6 +87,7 @@ export function encodeWeights({
   if (model !== null) parts.push(`m:${encodeURIComponent(model)}`);
   if (reference !== null) parts.push(`ref:${encodeURIComponent(reference)}`);
   if (imatrix !== null) parts.push(`im:${encodeURIComponent(imatrix)}`);
+  if (session !== null) parts.push(`reads:${encodeURIComponent(session)}`);
   if (tensor !== null) parts.push(`t:${encodeURIComponent(tensor)}`);
   if (show !== defaultWeights.show) parts.push(`show:${show}`);
   if (cells !== defaultWeights.cells) parts.push(`cells:${cells}`);
@@ -81,6 +105,7 @@ export function decodeWeights(text: string): WeightsOptions {
     model: name('m'),
     reference: name('ref'),
     imatrix: name('im'),
+    session: name('reads'),
     tensor: name('t'),
     show: oneOf('show', VIEWS, defaultWeights.show),
     cells: oneOf('cells', ALL_CELLS, defaultWeights.cells),

@@ -7,7 +7,7 @@ import type { Store } from '../../state/store';
 import type { TipText } from '../../ui/tip';
 import type { Place } from '../option_parts';
 import { ValuePicture } from './value_picture';
-import { blockText, floatText, formulaText } from './value_text';
+import { blockText, blockValuesText, floatText, formulaText, superBlockText } from './value_text';
 import { CELLS, type CellsOf, type WeightsOptions } from './weights_options';
 
 const KEPT_VALUES = 256;
@@ -75,12 +75,16 @@ export class TensorPicture extends ValuePicture {
     const { value, loadedKey } = this.value.state.peek();
     if (!value || loadedKey !== `${place.row} ${place.column}`) return plain;
     const formula = formulaText(value);
+    const superBlock = superBlockText(value);
+    const blockValues = blockValuesText(value);
     const exact = floatText(value.value ?? NaN);
     return {
       head: ofOne === '' ? exact : plain.head,
       lines: [
         ...(ofOne === '' ? [] : [['value', exact] as const]),
         ...(formula === null ? [] : [['decoded', formula] as const]),
+        ...(superBlock === null ? [] : [['super-block', superBlock] as const]),
+        ...(blockValues === null ? [] : [['block', blockValues] as const]),
         ['raw', blockText(value)],
       ],
     };

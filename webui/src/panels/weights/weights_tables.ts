@@ -84,21 +84,34 @@ export const weightColumns: readonly Column<WeightsOfTensor>[] = [
   })),
 ]; // prettier-ignore
 
-type ErrorFigure = 'relative_error' | 'rmse' | 'cosine' | 'max_error';
+type ErrorFigure =
+  | 'relative_error'
+  | 'predicted_error'
+  | 'rmse'
+  | 'cosine'
+  | 'max_error'
+  | 'error_per_byte'
+  | 'reads';
 
 const ERROR_FIGURES: readonly (readonly [ErrorFigure, string, string])[] = [
   ['relative_error', 'relative error', 'Root mean square of the error / that of the reference'],
+  ['predicted_error', 'predicted', 'Relative error that was predicted for the type, from 64 rows of the reference'],
   ['rmse', 'RMSE', 'Root of the mean squared error, in the unit of the values'],
   ['cosine', 'cosine', 'Of the angle between the tensor and its reference; 1: the same direction'],
   ['max_error', 'max error', 'The largest difference of two values'],
-];
+  ['error_per_byte', 'error per MiB saved', 'The part of the squared relative error of the model that comes from this tensor, per MiB that it is smaller than in the reference: the tensors with the smallest figures may be smaller'],
+  ['reads', 'reads', 'How often the session read the tensor'],
+]; // prettier-ignore
 
 const errorText = (figure: ErrorFigure, value: number): string =>
-  figure === 'relative_error'
+  figure === 'relative_error' || figure === 'predicted_error'
     ? percentText(value)
     : figure === 'cosine'
       ? value.toFixed(6)
-      : shortText(value);
+      : shortText(figure === 'error_per_byte' ? value * 2 ** 20 : value);
+
+const exactText = (figure: ErrorFigure, value: number): string =>
+  figure === 'error_per_byte' ? `${floatText(value)} per byte` : floatText(value);
 
 export const percentText = (value: number): string => `${shortText(100 * value)} %`;
 
@@ -115,8 +128,14 @@ export const errorColumns: readonly Column<ErrorsOfTensor>[] = [
     hint,
     width: 96,
     align: 'right',
-    text: (row) => (row[figure] === undefined ? '' : errorText(figure, row[figure])),
-    exact: (row) => row.error ?? (row[figure] === undefined ? '' : floatText(row[figure])),
+    text: (row) => {
+      const value = row[figure] ?? null;
+      return value === null ? '' : errorText(figure, value);
+    },
+    exact: (row) => {
+      const value = row[figure] ?? null;
+      return row.error ?? (value === null ? '' : exactText(figure, value));
+    },
   })),
 ]; // prettier-ignore
 
@@ -124,7 +143,7 @@ export const errorColumns: readonly Column<ErrorsOfTensor>[] = [
 export const WORST_FIRST: Sort = { key: 'relative_error', descending: true };
 
 // A new column begins with what stands out.
-export const GREATEST_FIRST: readonly string[] = ['bytes', 'max', 'std', 'rms', ...COUNTS, 'relative_error', 'rmse', 'max_error']; // prettier-ignore
+export const GREATEST_FIRST: readonly string[] = ['bytes', 'max', 'std', 'rms', ...COUNTS, 'relative_error', 'predicted_error', 'rmse', 'max_error', 'reads']; // prettier-ignore
 
 // The order of a table with these columns; `before`: while no column of it was chosen.
 export const orderOf = <Row>(columns: readonly Column<Row>[], sort: Sort, before: Sort | null): Sort | null =>
@@ -166,7 +185,7 @@ export const errorsCsv = (rows: readonly ErrorsOfTensor[]): string => {
   const figures = ERROR_FIGURES.map(([figure]) => figure);
   return rowsText(
     'CSV',
-    ['name', 'type', 'reference_type', 'layer', 'component', 'bytes', ...figures],
+    ['name', 'type', 'reference_type', 'layer', 'component', 'bytes', 'bytes_saved', ...figures],
     rows.map((row): Cell[] => [
       row.name,
       row.type,
@@ -174,6 +193,7 @@ export const errorsCsv = (rows: readonly ErrorsOfTensor[]): string => {
       row.layer,
       row.component,
       row.bytes,
+      row.bytes_saved,
       ...figures.map((figure) => row[figure] ?? null),
     ]),
   );

@@ -16,8 +16,10 @@ import type {
 import {
   shortText,
   blockText,
+  blockValuesText,
   floatText,
   formulaText,
+  superBlockText,
 } from '../../../src/panels/weights/value_text';
 import { decodeWeights } from '../../../src/panels/weights/weights_options';
 import { percentText } from '../../../src/panels/weights/weights_tables';
@@ -188,16 +190,40 @@ describe('the weights panel', () => {
     await page.mouse.move(box.x + 0.5 * box.width, box.y + 0.5 * box.height);
     await page.mouse.wheel(0, -300);
     await expect.poll(() => options().camera.ys[0] ?? null).not.toBe(null);
-    await panel().getByRole('radio', { name: 'max |value|' }).check();
+    await panel().getByLabel('Cells show').selectOption('max |value|');
     await expect.poll(() => options().cells).toBe('max_abs');
     // The scale that a value is decoded with.
-    await panel().getByRole('radio', { name: 'scale', exact: true }).check();
+    await panel().getByLabel('Cells show').selectOption('scale');
     await expect.poll(() => options().cells).toBe('scale');
     await fixture.show(session, 'full=weights', `p.weights=t:${TENSOR},show:picture,cells:scale,cx:30:33,cy0:7:9`); // prettier-ignore
     await panel().getByText('each cell is the block scale of one value').waitFor();
     await page.mouse.move(box.x + 0.55 * box.width, box.y + 0.25 * box.height);
     const tip = `block scale ${shortText(expected.scale ?? NaN)}`;
     await expect.poll(() => panel().locator('.tip').innerText()).toContain(tip);
+  });
+
+  it('shows what the scale of a value in a super-block is made of', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded(4);
+    await fixture.show(session, 'full=weights', `p.weights=m:q4,t:${TENSOR},show:picture,cells:scale_factor,cx:30:33,cy0:7:9`);
+    await panel().getByText('each cell is the scale factor of one value').waitFor();
+    const expected = await fixture.rest<WeightsValue>(`models/q4/weights/value?name=${TENSOR}&row=7&column=31`);
+    const of = expected.super_block;
+    if (of === null) throw new Error('q4_K has super-blocks');
+    // Six bits, and what the value is decoded from.
+    expect(Number.isInteger(of.scale_factor) && of.scale_factor >= 0 && of.scale_factor < 64).toBe(true);
+    expect(expected.scale).toBeCloseTo((of.scale ?? NaN) * of.scale_factor, 9);
+    const box = await panel().locator('.plane-input').boundingBox();
+    if (!box) throw new Error('the picture is not shown');
+    await page.mouse.move(box.x + 0.55 * box.width, box.y + 0.25 * box.height);
+    const tip = () => panel().locator('.tip').innerText();
+    await expect.poll(tip).toContain(`scale factor ${shortText(of.scale_factor)}`);
+    const text = superBlockText(expected) ?? '';
+    expect(text).toContain(`${floatText(of.scale ?? NaN)} × ${of.scale_factor}`);
+    await expect.poll(tip).toContain(text);
+    await expect.poll(() => readout().innerText()).toContain(text);
+    await expect.poll(() => readout().innerText()).toContain(blockValuesText(expected) ?? '');
+    expect(await fixture.axeViolations()).toEqual([]);
   });
 
   it('says which tensor quantization changed most, where, and which types would be better', async () => {
@@ -277,5 +303,30 @@ describe('the weights panel', () => {
     // Without it again.
     await panel().getByLabel('Weighed by').selectOption('nothing');
     await panel().getByText(lost(plain)).waitFor();
+  });
+
+  it('weighs the errors by what a session read, and says what was predicted for the types', async () => {
+    const session = await fixture.recorded(4, { model: 'small' });
+    await fixture.show(session, 'full=weights', 'p.weights=m:q4,ref:small,show:errors');
+    const plain = await fixture.rest<WeightsErrors>('models/q4/weights/errors?reference=small');
+    const predicted = (errors: WeightsErrors) => {
+      expect(errors.predicted_relative_error).not.toBe(null);
+      return `${percentText(errors.relative_error)} (predicted for these types: ${percentText(errors.predicted_relative_error ?? NaN)})`;
+    };
+    await panel().getByText(predicted(plain)).waitFor();
+    await panel().getByLabel('Reads of').selectOption(session);
+    await expect.poll(options).toMatchObject({ session });
+    const weighed = await fixture.rest<WeightsErrors>(`models/q4/weights/errors?reference=small&session=${session}`);
+    // The rows of the embedding that were read are not all rows.
+    expect(weighed.relative_error).not.toBe(plain.relative_error);
+    await panel().getByText(predicted(weighed)).waitFor();
+    await panel().getByText(`each row by how often ${session} read it`).waitFor();
+    // The tensors that may be smaller are first.
+    await panel().getByRole('columnheader', { name: 'error per MiB saved' }).click();
+    const cheapest = weighed.tensors
+      .filter(({ error_per_byte }) => (error_per_byte ?? null) !== null)
+      .toSorted((a, b) => (a.error_per_byte ?? 0) - (b.error_per_byte ?? 0));
+    await expect.poll(async () => (await names()).slice(0, 3)).toEqual(cheapest.slice(0, 3).map(({ name }) => name));
+    expect(await fixture.axeViolations()).toEqual([]);
   });
 }); // prettier-ignore

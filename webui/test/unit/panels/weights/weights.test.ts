@@ -8,7 +8,12 @@ import {
   withTensor,
   type WeightsOptions,
 } from '../../../../src/panels/weights/weights_options';
-import { blockText, formulaText } from '../../../../src/panels/weights/value_text';
+import {
+  blockText,
+  blockValuesText,
+  formulaText,
+  superBlockText,
+} from '../../../../src/panels/weights/value_text';
 import {
   errorColumns,
   errorsCsv,
@@ -24,6 +29,7 @@ describe('the options of the weights panel', () => {
     model: 'a,b:c %',
     reference: 'b,c:d %',
     imatrix: 'e:f',
+    session: 'g,h',
     tensor: 'blk.0.attn_q.weight',
     show: 'picture',
     cells: 'max_abs',
@@ -65,7 +71,17 @@ describe('a value of a tensor as text', () => {
     quant: 5,
     scale: 0.0025,
     minimum: 0.01,
-    block: { first: 32, values: 32, bytes: '00ff10' },
+    super_block: null,
+    block: {
+      first: 32,
+      values: 32,
+      bytes: '00ff10',
+      min: -0.01,
+      max: 0.0275,
+      mean: 0.005,
+      zeros: 1,
+      outliers: 0,
+    },
   };
 
   it('says what it is decoded from', () => {
@@ -73,7 +89,24 @@ describe('a value of a tensor as text', () => {
     expect(formulaText({ ...value, minimum: null })).toBe('5 × 0.0025');
     expect(formulaText({ ...value, quant: null, scale: null })).toBe(null);
     expect(blockText(value)).toBe('q4_1 block of 32 values from column 32: 00 ff 10');
-    expect(blockText({ ...value, type: 'f32', block: { first: 33, values: 1, bytes: '0000c07f' } })).toBe('f32: 00 00 c0 7f'); // prettier-ignore
+    expect(blockText({ ...value, type: 'f32', block: { ...value.block, first: 33, values: 1, bytes: '0000c07f' } })).toBe('f32: 00 00 c0 7f'); // prettier-ignore
+  });
+
+  it('says what its scale is made of, and what the values of its block are', () => {
+    expect(superBlockText(value)).toBe(null);
+    const super_block = { scale: 0.0001, scale_factor: 25, minimum: 0.002, minimum_factor: 5 };
+    expect(superBlockText({ ...value, super_block })).toBe(
+      'scale 0.0025 = 0.0001 × 25, minimum 0.01 = 0.002 × 5',
+    );
+    expect(
+      superBlockText({
+        ...value,
+        minimum: null,
+        super_block: { ...super_block, minimum: null, minimum_factor: null },
+      }),
+    ).toBe('scale 0.0025 = 0.0001 × 25');
+    expect(blockValuesText(value)).toBe('-0.01 to 0.0275, mean 0.005, 1 zero, 0 outliers');
+    expect(blockValuesText({ ...value, block: { ...value.block, values: 1 } })).toBe(null);
   });
 });
 
@@ -111,9 +144,18 @@ describe('the errors of the tensors', () => {
     component: 'ffn',
     bytes: 288,
     reference_type: 'f32',
+    bytes_saved: 1760,
+    reads: null,
     ...(relative_error === undefined
       ? { error: 'the shapes differ' }
-      : { relative_error, rmse: 0.5, cosine: 0.99, max_error: 2 }),
+      : {
+          relative_error,
+          predicted_error: 0.02,
+          rmse: 0.5,
+          cosine: 0.99,
+          max_error: 2,
+          error_per_byte: 3,
+        }),
   });
   const rows = [row('a', 0.01), row('b'), row('c', 0.2)];
 
@@ -133,9 +175,9 @@ describe('the errors of the tensors', () => {
 
   it('are rows of a CSV file, empty if there are none', () => {
     expect(errorsCsv(rows).split('\n').slice(0, 3)).toEqual([
-      'name,type,reference_type,layer,component,bytes,relative_error,rmse,cosine,max_error',
-      'a,q4_K,f32,0,ffn,288,0.01,0.5,0.99,2',
-      'b,q4_K,f32,0,ffn,288,,,,',
+      'name,type,reference_type,layer,component,bytes,bytes_saved,relative_error,predicted_error,rmse,cosine,max_error,error_per_byte,reads',
+      'a,q4_K,f32,0,ffn,288,1760,0.01,0.02,0.5,0.99,2,3,',
+      'b,q4_K,f32,0,ffn,288,1760,,,,,,,',
     ]);
   });
 });
