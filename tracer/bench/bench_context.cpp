@@ -52,7 +52,8 @@ RecordedBenchContext::RecordedBenchContext(llama_model* model, llama_context_par
                                            Probe& probe, BenchWatch& watch,
                                            const RecorderSize& size, SessionInfo info,
                                            const std::filesystem::path& file,
-                                           const ContextHook& hook)
+                                           const ContextHook& hook,
+                                           std::shared_ptr<ValueCapture> capture)
     : BenchContext(model, with_probe(params, probe, hook)),
       probe_(probe),
       watch_(watch),
@@ -60,7 +61,9 @@ RecordedBenchContext::RecordedBenchContext(llama_model* model, llama_context_par
           size.max_ops, size.slot_bytes,
           [](const std::string&, const Step&, const KnownGraphPtr&) {}, watch.faults.get(),
           &watch.machine),
-      info_(std::move(info)) {
+      info_(std::move(info)),
+      capture_(std::move(capture)) {
+  if (capture_ != nullptr) values_left_ = capture_->bytes_left();
   info_.facts.emplace_back("trace.page_faults", watch.faults->source());
   recorder_.begin(info_, file);
 }
@@ -73,12 +76,19 @@ bool RecordedBenchContext::step(std::span<llama_token> tokens) {
   header.threads = static_cast<std::uint32_t>(
       tokens.size() > 1 ? llama_n_threads_batch(context_.get()) : llama_n_threads(context_.get()));
   Recorder::OpenStep open = recorder_.open_step(std::move(header), /*timed=*/true);
-  probe_.begin_step(
-      open.buffer,
-      {.exact = false, .stats_filter = nullptr, .capture = nullptr, .epoch = recorder_.epoch()});
+  const bool captures = capture_ != nullptr && open.buffer != nullptr &&
+                        capture_->begin_step(open.header(), /*says=*/true);
+  probe_.begin_step(open.buffer, {.exact = false,
+                                  .stats_filter = nullptr,
+                                  .capture = captures ? capture_ : nullptr,
+                                  .epoch = recorder_.epoch()});
   const bool decoded = decode(tokens);
   const bool complete = probe_.end_step(!decoded);
   recorder_.close_step(std::move(open), complete);
+  if (captures && values_left_ - capture_->bytes_left() > kMaxUnwrittenValues) {
+    recorder_.flush();
+    values_left_ = capture_->bytes_left();
+  }
   std::vector<Token> added;
   added.reserve(tokens.size());
   std::uint32_t position = position_;

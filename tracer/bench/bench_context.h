@@ -20,6 +20,7 @@
 #include "tracer/engine/engine.h"
 #include "tracer/gguf/llama_handles.h"
 #include "tracer/probe/probe.h"
+#include "tracer/probe/value_capture.h"
 #include "tracer/recorder/machine_state.h"
 #include "tracer/recorder/page_faults.h"
 #include "tracer/recorder/recorder.h"
@@ -62,10 +63,11 @@ class BenchContext {
 class RecordedBenchContext final : public BenchContext {
  public:
   // `probe` and `watch` must outlive the context. `info`: of the recording. `hook` is called after
-  // the probe has set its callbacks.
+  // the probe has set its callbacks. `capture`: which op outputs are recorded, too; null: none.
   RecordedBenchContext(llama_model* model, llama_context_params params, Probe& probe,
                        BenchWatch& watch, const RecorderSize& size, SessionInfo info,
-                       const std::filesystem::path& file, const ContextHook& hook = {});
+                       const std::filesystem::path& file, const ContextHook& hook = {},
+                       std::shared_ptr<ValueCapture> capture = {});
   void finish() override;
   StepId next_step() const { return recorder_.next_step(); }
   RecordingResult end();  // completes the file; call once, at the end
@@ -78,6 +80,8 @@ class RecordedBenchContext final : public BenchContext {
   Recorder recorder_;
   SessionInfo info_;
   std::uint32_t token_count_ = 0;
+  std::shared_ptr<ValueCapture> capture_;
+  std::uint64_t values_left_ = 0;  // of its budget, when the file had all values
 };
 
 }  // namespace tt

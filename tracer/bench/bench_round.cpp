@@ -148,9 +148,17 @@ std::expected<BenchRound, EngineError> measure_round(const BenchSetup& setup, Be
   result.session = setup.folder / std::format("round-{}.ttrace", round);
   std::filesystem::remove(result.session);
   Probe probe(*loaded.layout);
+  GenerationRequest request;
+  request.capture = setup.capture;
+  auto rules = capture_rules(request);
+  if (!rules)
+    return std::unexpected(
+        EngineError{.kind = EngineError::Kind::BadOption, .message = rules.error()});
+  std::shared_ptr<ValueCapture> capture;
+  if (!rules->empty()) capture = std::make_shared<ValueCapture>(*std::move(rules), UINT64_MAX);
   RecordedBenchContext recorded(loaded.model.get(), loaded.params, probe, watch,
                                 (*engine)->recorder_size(), session_info(**engine, setup.tests),
-                                result.session, setup.hook);
+                                result.session, setup.hook, std::move(capture));
   BenchContext first(loaded.model.get(), plain()), second(loaded.model.get(), plain());
   if (!recorded.usable() || !first.usable() || !second.usable()) {
     return std::unexpected(EngineError{

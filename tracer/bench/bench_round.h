@@ -42,6 +42,8 @@ struct BenchSetup {
   std::chrono::nanoseconds block_time = std::chrono::milliseconds(200);
   std::filesystem::path folder;  // for the recording of the round
   ContextHook hook{};            // called for each context; may be empty
+  // What the recorded context captures, as GenerationRequest::capture, without a budget.
+  std::vector<std::string> capture{};
 };
 
 struct BenchSteps {

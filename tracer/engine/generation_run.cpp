@@ -15,9 +15,6 @@ namespace tt {
 namespace {
 
 constexpr llama_seq_id kSequence = 0;
-// Captured values that may wait for the disk. More than Recorder::kMaxWaitingBytes would drop the
-// next step.
-constexpr std::uint64_t kMaxUnwrittenValues = 16U << 20;
 
 std::int64_t ns_between(std::chrono::steady_clock::time_point a,
                         std::chrono::steady_clock::time_point b) {

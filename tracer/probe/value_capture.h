@@ -71,6 +71,10 @@ class CaptureRule {
 std::expected<std::vector<CaptureRule>, std::string> capture_rules(
     const GenerationRequest& request);
 
+// Captured values that may wait for the disk. More than Recorder::kMaxWaitingBytes would drop the
+// next step.
+inline constexpr std::uint64_t kMaxUnwrittenValues = 16U << 20;
+
 // Inference thread only.
 class ValueCapture {
  public:
