@@ -56,12 +56,9 @@ Json to_json(const DebugStop& stop) {
                        {"shape", of.ne},
                        {"unreadable", text_or_null(of.unreadable)}});
   }
-  return {{"number", stop.number},
-          {"place", to_json(stop.place)},
-          {"before", stop.is_before},
-          {"breakpoints", stop.breakpoints},
-          {"tensors", std::move(tensors)},
-          {"changeable", stop.changeable}};
+  return {{"number", stop.number},         {"place", to_json(stop.place)},
+          {"before", stop.is_before},      {"breakpoints", stop.breakpoints},
+          {"tensors", std::move(tensors)}, {"changeable", stop.changeable}};
 }
 
 std::unexpected<Problem> wrong(std::string detail) {
@@ -74,19 +71,25 @@ std::expected<DebugCommand, Problem> parse_debug_command(std::string_view body) 
   const auto json = parse_json_body(
       body, R"(The body must be a JSON object, for example {"until": "op", "count": 3}.)");
   if (!json) return std::unexpected(json.error());
+  return debug_command_of(*json);
+}
+
+std::expected<DebugCommand, Problem> debug_command_of(const Json& json) {
+  if (!json.is_object())
+    return wrong(R"(The command must be an object, for example {"until": "op", "count": 3}.)");
   // A field that goes with another one.
-  const std::string_view with = json->contains("until") ? "count" : "keep";
-  const bool has_both = json->contains(with);
-  if (json->size() != (has_both ? 2U : 1U) ||
-      (has_both && !json->contains("until") && !json->contains("change"))) {
+  const std::string_view with = json.contains("until") ? "count" : "keep";
+  const bool has_both = json.contains(with);
+  if (json.size() != (has_both ? 2U : 1U) ||
+      (has_both && !json.contains("until") && !json.contains("change"))) {
     return wrong(
         R"(Set exactly one of "until" (with "count"), "stop", "break", "delete", "change" (with )"
         R"("keep") and "release".)");
   }
   const bool has_count = has_both && with == "count";
-  const auto& name = has_both && json->begin().key() == with ? std::next(json->begin()).key()
-                                                             : json->begin().key();
-  const Json& value = json->at(name);
+  const auto& name =
+      has_both && json.begin().key() == with ? std::next(json.begin()).key() : json.begin().key();
+  const Json& value = json.at(name);
   const auto text = value.is_string() ? value.get<std::string>() : std::string();
   if (name == "until") {
     const auto* const until =
@@ -95,7 +98,7 @@ std::expected<DebugCommand, Problem> parse_debug_command(std::string_view body) 
       return wrong(std::format("\"until\" must be one of {}.",
                                join(kUntil, [](const auto& of) { return of.first; })));
     }
-    const auto count = has_count ? count_of(json->at("count")) : std::optional(1U);
+    const auto count = has_count ? count_of(json.at("count")) : std::optional(1U);
     if (!count) return wrong("\"count\" must be an integer from 1 to 4294967295.");
     return ResumeRun{.until = until->second, .count = *count};
   }
@@ -120,8 +123,8 @@ std::expected<DebugCommand, Problem> parse_debug_command(std::string_view body) 
   }
   if (text.empty()) return wrong(std::format("\"{}\" must be a text.", name));
   if (name == "break") return AddBreakpoint{text};
-  if (has_both && !json->at("keep").is_boolean()) return wrong("\"keep\" must be true or false.");
-  return ChangeOutput{.text = text, .keep = has_both && json->at("keep").get<bool>()};
+  if (has_both && !json.at("keep").is_boolean()) return wrong("\"keep\" must be true or false.");
+  return ChangeOutput{.text = text, .keep = has_both && json.at("keep").get<bool>()};
 }
 
 Json to_json(const DebugState& state) {

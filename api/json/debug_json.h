@@ -19,25 +19,33 @@ namespace tt {
 struct ResumeRun {
   RunUntil until = RunUntil::Breakpoint;
   std::uint32_t count = 1;
+  friend bool operator==(const ResumeRun&, const ResumeRun&) = default;
 };
-struct StopRun {};
+struct StopRun {
+  friend bool operator==(const StopRun&, const StopRun&) = default;
+};
 struct AddBreakpoint {
   std::string text;
+  friend bool operator==(const AddBreakpoint&, const AddBreakpoint&) = default;
 };
 struct DeleteBreakpoint {
   std::uint32_t number = 0;
+  friend bool operator==(const DeleteBreakpoint&, const DeleteBreakpoint&) = default;
 };
 struct ChangeOutput {
   std::string text;
   bool keep = false;  // in all later steps
+  friend bool operator==(const ChangeOutput&, const ChangeOutput&) = default;
 };
 struct ReleaseChange {
   std::uint32_t number = 0;
+  friend bool operator==(const ReleaseChange&, const ReleaseChange&) = default;
 };
 using DebugCommand =
     std::variant<ResumeRun, StopRun, AddBreakpoint, DeleteBreakpoint, ChangeOutput, ReleaseChange>;
 
 std::expected<DebugCommand, Problem> parse_debug_command(std::string_view body);
+std::expected<DebugCommand, Problem> debug_command_of(const Json& json);
 
 struct DebugState {
   std::optional<DebugStop> stop;

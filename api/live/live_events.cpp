@@ -39,7 +39,8 @@ std::unexpected<std::string> reject(std::string what) {
                          R"( Send {"type": "subscribe", "session": an id or "*", "kinds": )"
                          R"(["token", "step", "op", "routing", "progress"], optional "from": )"
                          R"({"token": 0, "step": 0, "op": 0, "routing": 0}, "thin": "none" or )"
-                         R"("latest"}, {"type": "unsubscribe", "session": ...} or )"
+                         R"("latest"}, {"type": "unsubscribe", "session": ...}, )"
+                         R"({"type": "debug", "session": ..., optional "command": an object} or )"
                          R"({"type": "ack", "bytes": total received}.)");
 }
 
@@ -102,6 +103,16 @@ ParsedCommand parse_acknowledge(const Json& json) {
   return Acknowledge{bytes.get<std::uint64_t>()};
 }
 
+ParsedCommand parse_debug(const Json& json) {
+  if (!has_only(json, {"type", "session", "command"})) return reject("Unknown field.");
+  DebugSession out{.session = json["session"].get<std::string>(), .command = {}};
+  if (!json.contains("command")) return out;
+  auto command = debug_command_of(json["command"]);
+  if (!command) return std::unexpected(std::move(command.error().detail));
+  out.command = *std::move(command);
+  return out;
+}
+
 }  // namespace
 
 ParsedCommand parse_live_command(std::string_view text) {
@@ -109,11 +120,12 @@ ParsedCommand parse_live_command(std::string_view text) {
   if (!parsed || !parsed->is_object() || !parsed->contains("type")) return reject("Not a command.");
   const Json& json = *parsed;
   if (json["type"] == "ack") return parse_acknowledge(json);
-  if (json["type"] != "subscribe" && json["type"] != "unsubscribe")
+  if (json["type"] != "subscribe" && json["type"] != "unsubscribe" && json["type"] != "debug")
     return reject(R"("type" is unknown.)");
   if (!json.contains("session") || !json["session"].is_string())
     return reject(R"("session" must be a string.)");
   if (json["type"] == "subscribe") return parse_subscribe(json);
+  if (json["type"] == "debug") return parse_debug(json);
   if (!has_only(json, {"type", "session"})) return reject("Unknown field.");
   return Unsubscribe{json["session"].get<std::string>()};
 }
@@ -143,6 +155,12 @@ std::string subscribed_event(const Subscribe& what, std::uint32_t number) {
 
 std::string unsubscribed_event(std::string_view session) {
   return text_of(event("unsubscribed", session));
+}
+
+std::string debug_event(std::string_view session, const DebugState& state) {
+  Json out = event("debug", session);
+  out["state"] = to_json(state);
+  return text_of(out);
 }
 
 std::string error_event(std::string_view code, std::string_view session, std::string_view detail) {

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "analysis/tables/step_summary.h"
+#include "api/json/debug_json.h"
 #include "tracer/request/job.h"
 
 namespace tt {
@@ -49,7 +50,13 @@ struct Acknowledge {
   std::uint64_t bytes = 0;
   friend bool operator==(const Acknowledge&, const Acknowledge&) = default;
 };
-using LiveCommand = std::variant<Subscribe, Unsubscribe, Acknowledge>;
+// For a request that can be stopped (docs/debug.md).
+struct DebugSession {
+  std::string session;
+  std::optional<DebugCommand> command;  // as the body of its REST route; nullopt: only its state
+  friend bool operator==(const DebugSession&, const DebugSession&) = default;
+};
+using LiveCommand = std::variant<Subscribe, Unsubscribe, Acknowledge, DebugSession>;
 
 // The error describes the valid commands.
 std::expected<LiveCommand, std::string> parse_live_command(std::string_view text);
@@ -74,6 +81,7 @@ std::string hello_event(std::size_t window);
 std::string list_event();
 std::string subscribed_event(const Subscribe& what, std::uint32_t number);
 std::string unsubscribed_event(std::string_view session);
+std::string debug_event(std::string_view session, const DebugState& state);
 // `session` may be empty.
 std::string error_event(std::string_view code, std::string_view session, std::string_view detail);
 std::string state_event(std::string_view session, const LiveState& state);

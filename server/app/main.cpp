@@ -25,6 +25,7 @@
 #include "server/live/generation_streams.h"
 #include "server/live/live_hub.h"
 #include "server/live/session_listeners.h"
+#include "server/models/debug_requests.h"
 #include "server/models/model_manager.h"
 #include "server/observability/access_log.h"
 #include "server/observability/log.h"
@@ -247,7 +248,11 @@ int run(int argc, char** argv) {
              .status = [&](const std::string& id) { return model_manager.status(id); },
              .in_flight = [&](const std::string& id,
                               std::uint32_t from) { return model_manager.in_flight(id, from); },
-             .open = [&](const std::string& id) { return sessions.open(id); }});
+             .open = [&](const std::string& id) { return sessions.open(id); },
+             .debug =
+                 [&](const std::string& id, const std::optional<tt::DebugCommand>& command) {
+                   return tt::debug_request(model_manager, id, command);
+                 }});
   std::optional<tt::FolderWatch> folder_watch(
       std::in_place, sessions, hub,
       [&](const std::string& id) { return model_manager.status(id).has_value(); });

@@ -19,6 +19,8 @@
 #include <string>
 #include <string_view>
 
+#include "api/json/debug_json.h"
+#include "api/json/problem.h"
 #include "api/live/live_events.h"
 #include "server/frontend/websocket_handler.h"
 #include "server/live/backfill_reader.h"
@@ -35,8 +37,15 @@ struct LiveExtent {
   std::uint32_t tokens_written = 0;  // known to be in the file, if the session is recorded
 };
 
+// The answer of a server without requests that can be stopped.
+OrProblem<DebugState> no_debugger(const std::string& session,
+                                  const std::optional<DebugCommand>& command);
+
 struct LiveCallbacks {
   using Clock = std::chrono::steady_clock;
+  // Carries out a command for a request that can be stopped, or only says what its state is.
+  using Debug = std::function<OrProblem<DebugState>(const std::string& session,
+                                                    const std::optional<DebugCommand>& command)>;
   // Queues a message for a client. Returns false if there is no room or the client has
   // disconnected.
   std::function<bool(ClientId, Opcode, std::span<const std::byte>)> send;
@@ -50,6 +59,7 @@ struct LiveCallbacks {
   std::function<void(BackfillRequest)> read;  // completes with LiveClients::batch()
   // Current totals of a session, including records that did not reach the hub.
   std::function<LiveExtent(const std::string& session)> extent;
+  Debug debug = no_debugger;
   std::function<Clock::time_point()> now = &Clock::now;
 };
 
@@ -168,6 +178,7 @@ class LiveClients {
   void on(ClientId id, Client& client, const Subscribe& command);
   void on(ClientId id, Client& client, const Unsubscribe& command);
   void on(ClientId id, Client& client, const Acknowledge& command);
+  void on(ClientId id, Client& client, const DebugSession& command);
   void subscribe_all(ClientId id, Client& client, const Subscribe& command);
   void add_wildcard_subscription(ClientId id, Client& client, const std::string& name,
                                  Session& session, const std::optional<LivePosition>& from);

@@ -88,6 +88,21 @@ void LiveClients::on(ClientId id, Client& client, const Acknowledge& command) {
   client.acked = command.bytes;
 }
 
+OrProblem<DebugState> no_debugger(const std::string& session,
+                                  const std::optional<DebugCommand>& command) {
+  static_cast<void>(command);
+  return std::unexpected(
+      Problem{ErrorCode::NotFound, "No request \"" + session + "\" can be stopped."});
+}
+
+void LiveClients::on(ClientId id, Client& client, const DebugSession& command) {
+  const auto state = callbacks_.debug(command.session, command.command);
+  answer(id, client,
+         state ? debug_event(command.session, *state)
+               : error_event(code_of(state.error().error_code), command.session,
+                             state.error().detail));
+}
+
 // ---------------------------------------------------------------- subscriptions
 
 void LiveClients::on(ClientId id, Client& client, const Subscribe& command) {

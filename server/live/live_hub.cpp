@@ -49,7 +49,8 @@ void LiveHub::start(LiveHubCallbacks callbacks, LiveLimits limits) {
           .status = std::move(callbacks.status),
           .in_flight = std::move(callbacks.in_flight),
           .read = [this](BackfillRequest request) { backfill_reader_->read(std::move(request)); },
-          .extent = [this](const std::string& session) { return extent_of(session); }},
+          .extent = [this](const std::string& session) { return extent_of(session); },
+          .debug = std::move(callbacks.debug)},
       limits);
   thread_ = std::thread([this] { run(); });
 }

@@ -47,6 +47,7 @@ struct LiveHubCallbacks {
   std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
       in_flight;
   BackfillReader::Open open;  // opens a session file
+  LiveCallbacks::Debug debug = no_debugger;
 };
 
 // Maximum size of a client message (HttpFrontendOptions::websocket_message_bytes).

@@ -27,6 +27,25 @@ TEST(LiveCommand, ParsesCommands) {
             (LiveCommand{Subscribe{.session = "a", .kinds = {}, .from = LivePosition{}}}));
   EXPECT_EQ(parsed(R"({"type":"unsubscribe","session":"*"})"), (LiveCommand{Unsubscribe{"*"}}));
   EXPECT_EQ(parsed(R"({"type":"ack","bytes":131072})"), (LiveCommand{Acknowledge{131072}}));
+  EXPECT_EQ(parsed(R"({"type":"debug","session":"a"})"),
+            (LiveCommand{DebugSession{.session = "a", .command = {}}}));
+  EXPECT_EQ(parsed(R"({"type":"debug","session":"a","command":{"until":"op","count":20}})"),
+            (LiveCommand{DebugSession{.session = "a",
+                                      .command = ResumeRun{.until = RunUntil::Op, .count = 20}}}));
+}
+
+// The commands are those of REST, with the same messages.
+TEST(LiveCommand, RejectsInvalidDebugCommands) {
+  for (const std::string command : {R"({})", R"({"until":"now"})", R"({"break":1})",
+                                    R"({"delete":0})", R"({"stop":true,"break":"x"})"}) {
+    const auto live =
+        parse_live_command(R"({"type":"debug","session":"a","command":)" + command + "}");
+    ASSERT_FALSE(live.has_value()) << command;
+    EXPECT_EQ(live.error(), parse_debug_command(command).error().detail);
+  }
+  EXPECT_FALSE(parse_live_command(R"({"type":"debug","session":"a","command":7})").has_value());
+  EXPECT_FALSE(parse_live_command(R"({"type":"debug","session":"a","until":"op"})").has_value());
+  EXPECT_FALSE(parse_live_command(R"({"type":"debug","command":{"stop":true}})").has_value());
 }
 
 TEST(LiveCommand, RejectsInvalidCommands) {

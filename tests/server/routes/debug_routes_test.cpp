@@ -111,6 +111,86 @@ TEST_F(DebugRoutes, AStoppedRequestIsReadChangedAndGoesOn) {
   EXPECT_EQ(server_.get(debug_path(plain)).status, 404);
 }
 
+// Two clients of the live protocol: one stops, steps and sets breakpoints, the other is told, and
+// may do the same. What they get is what the REST route answers.
+TEST_F(DebugRoutes, TheLiveProtocolHasTheCommandsOfRest) {
+  LiveClient first(server_.port), second(server_.port);
+  second.send_command({{"type", "subscribe"}, {"session", "*"}, {"kinds", json::array()}});
+  const std::string id = server_.generate(request({{"stop_at_first_op", true}}));
+  const json begin = next_stop(id, 0);
+  const auto answer = [](LiveClient& client, const std::string& type) {
+    for (;;) {
+      json event = client.read_event();
+      if (event.is_null() || event["type"] == type || event["type"] == "error") return event;
+    }
+  };
+  // Without "command": the state.
+  const auto ask = [&](LiveClient& client, const json& command) {
+    json message = {{"type", "debug"}, {"session", id}};
+    if (!command.is_null()) message["command"] = command;
+    client.send_command(message);
+    json event = answer(client, "debug");
+    EXPECT_EQ(event["session"], id);
+    return event;
+  };
+  const auto without_times = [](json state) {
+    state.erase("time_left_ms");
+    return state;
+  };
+  const auto rest_state = [&] {
+    return server_.get(debug_path(id) + "?watched_from=9007199254740991").body;
+  };
+  // Only the newest state is sent: a stop that has ended at once may not be told.
+  const auto wait_until_told = [&](const json& stopped) {
+    for (;;) {
+      const json event = second.read_event();
+      if (event.is_null()) return;  // the connection was closed
+      if (event["type"] == "state" && event["session"] == id && event.contains("stopped") &&
+          event["stopped"] == stopped)
+        return;
+    }
+  };
+  wait_until_told(server_.state_of(id)["stopped"]);
+  const json state = ask(first, nullptr)["state"];
+  EXPECT_EQ(state["stop"], begin);
+  EXPECT_EQ(without_times(state), without_times(rest_state()));
+
+  // Set, and as the other client sees it.
+  const json set = ask(first, {{"break", "^l_out layer 1"}})["state"];
+  EXPECT_EQ(set["breakpoints"][0]["text"], "^l_out layer 1");
+  EXPECT_EQ(ask(second, nullptr)["state"]["breakpoints"], set["breakpoints"]);
+  // Step: exactly so many ops.
+  EXPECT_TRUE(ask(first, {{"until", "op"}, {"count", 5}}).contains("state"));
+  const json later = next_stop(id, begin["number"]);
+  EXPECT_EQ(later["place"]["op"].get<int>(),
+            begin["place"]["op"].get<int>() + (begin["before"] == later["before"] ? 5 : 4));
+  wait_until_told(server_.state_of(id)["stopped"]);
+  // Continue, to the breakpoint; the other client removes it.
+  ask(first, {{"until", "breakpoint"}});
+  const json at = next_stop(id, later["number"]);
+  EXPECT_EQ(at["place"]["tensor_name"], "l_out-1");
+  wait_until_told(server_.state_of(id)["stopped"]);
+  EXPECT_EQ(ask(second, {{"delete", 1}})["state"]["breakpoints"], json::array());
+  const json changed = ask(second, {{"change", "scale 2"}})["state"]["changes"];
+  EXPECT_EQ(changed[0]["place"], at["place"]);
+
+  // The errors are those of REST.
+  const auto expect_error = [&](const std::string& of, const json& command) {
+    first.send_command({{"type", "debug"}, {"session", of}, {"command", command}});
+    const json event = answer(first, "error");
+    const json problem = server_.post(debug_path(of), command.dump()).body;
+    EXPECT_EQ(event["code"], problem["code"]) << event;
+    EXPECT_EQ(event["detail"], problem["detail"]);
+  };
+  expect_error(id, {{"delete", 1}});
+  expect_error(id, {{"break", "layer x"}});
+  expect_error("none", {{"stop", true}});
+  ask(second, {{"until", "breakpoint"}});
+  wait_until_told(nullptr);
+  EXPECT_EQ(server_.wait_for_end(id)["state"], "done");
+  expect_error(id, {{"until", "op"}});
+}
+
 TEST_F(DebugRoutes, AChangeIsKeptForAllTokensUntilItIsReleased) {
   const std::string id = server_.generate(request({{"breakpoints", {"^l_out layer 1"}}}));
   next_stop(id, 0);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "api/openapi/openapi.h"
+#include "server/models/debug_requests.h"
 #include "tests/server/support/http_client.h"
 #include "tests/support/wait.h"
 #include "tracer/engine/backends.h"
@@ -54,7 +55,11 @@ TestServer::TestServer(const TestServerOptions& options)
              .status = [this](const std::string& id) { return model_manager.status(id); },
              .in_flight = [this](const std::string& id,
                                  std::uint32_t from) { return model_manager.in_flight(id, from); },
-             .open = [this](const std::string& id) { return sessions.open(id); }},
+             .open = [this](const std::string& id) { return sessions.open(id); },
+             .debug =
+                 [this](const std::string& id, const std::optional<DebugCommand>& command) {
+                   return debug_request(model_manager, id, command);
+                 }},
             options.live);
   add_all_routes(frontend.http(), {.recorded = {.sessions = sessions,
                                                 .retention = retention,
