@@ -12,10 +12,12 @@ import type {
   Determinism,
   PictureAxis,
   Router,
+  SessionComparison,
 } from '../../../src/net/types';
 import { axisFrom } from '../../../src/panels/map/map_axes';
 import { axisOf } from '../../../src/plane/axis';
 import { planeLayout, wholeCamera, xOf, yOf } from '../../../src/plane/layout';
+import { AnalyticsPage } from '../support/analytics_page';
 import { mapPanel } from '../support/map_panel';
 import { makeModel } from '../support/models';
 import { PageFixture } from '../support/page_fixture';
@@ -360,6 +362,69 @@ it('is answered by a question of each view, also in other words', async () => {
     await search.getByRole('option', { name: title }).first().click();
     await page.locator(shown).first().waitFor({ timeout: 20_000 });
   }
+});
+
+// Asks a question of the menu.
+async function ask(question: string): Promise<void> {
+  await click(fixture.page.getByRole('button', { name: 'Questions' }));
+  await click(fixture.page.getByRole('button', { name: question }));
+}
+
+it('which tensor type has the most bytes', async () => {
+  const analytics = new AnalyticsPage(fixture);
+  const { rows } = await fixture.sql<[string, number]>(
+    "SELECT tensor_type, sum(size_bytes) AS bytes FROM access WHERE phase = 'generate' AND tensor_kind = 'weight' AND write = 0 GROUP BY tensor_type ORDER BY bytes DESC",
+  );
+  await ask('Which tensor type has the most bytes?');
+  await analytics.chart('tensor_types').waitFor();
+  const shown = await analytics.csv('tensor_types');
+  expect(shown.map((row) => [row['tensor type'], Number(row['read in all steps (bytes)'])])).toEqual(rows); // prettier-ignore
+  // The same in words, for the keyboard and for a screen reader.
+  await analytics.chart('tensor_types').focus();
+  await fixture.page.keyboard.press('Home');
+  const [type = '', bytes = 0] = rows[0] ?? [];
+  const words = analytics.card('tensor_types').getByRole('status');
+  await expect.poll(() => words.innerText()).toContain(type);
+  expect(asOnPage(await words.innerText())).toContain(asOnPage(formatBytes(Math.round(bytes / 23))));
+}); // prettier-ignore
+
+it('how the prompt differs from generation', async () => {
+  const { rows } = await fixture.sql<[string, number]>(
+    "SELECT phase, 1.0 * bytes_read / tokens FROM phase_totals WHERE phase IN ('prompt', 'generate')",
+  );
+  await ask('How does the prompt differ from generation?');
+  const compare = fixture.page.getByRole('tabpanel', { name: 'Compare' });
+  await compare.locator('.compare-table').first().waitFor();
+  const words = fixture.page.getByText(/A token of the prompt reads .* a generated token/).first();
+  const text = asOnPage(await words.innerText());
+  for (const [phase, bytes] of rows)
+    expect(text, phase).toContain(asOnPage(formatBytes(Math.round(bytes))));
+});
+
+it('which op type to optimise, and how much of the time it takes', async () => {
+  const { onlyClean } = await slowestLayers();
+  const { rows, sums } = await fixture.get<Breakdown>(
+    `breakdown?by=op_kind&sort=-time&step_times=true&phase=generate${onlyClean ? '&clean=true' : ''}`,
+  );
+  await ask('Which op takes the most time?');
+  const grid = fixture.page.getByRole('grid', { name: 'Totals by op type' });
+  const cells = grid.locator('.vgrid-row').first().locator('.vgrid-cell');
+  await expect.poll(() => cells.first().innerText()).toBe(rows[0]?.name);
+  const share = (100 * (rows[0]?.step_ns?.median ?? 0)) / (sums.step_ns?.median ?? 1);
+  await expect.poll(() => cells.nth(4).innerText()).toBe(`${String(Number(share.toPrecision(3)))} %`); // prettier-ignore
+});
+
+it('what changed between two runs', async () => {
+  const first = fixture.session ?? '';
+  const second = await fixture.recorded(9);
+  await ask('What changed between two runs?');
+  const compare = fixture.page.getByRole('tabpanel', { name: 'Compare' });
+  const other = fixture.hash.get('with') ?? '';
+  expect(other).not.toBe(second);
+  const { change } = await fixture.get<SessionComparison>(`comparison/${other}?limit=0`);
+  const words = compare.locator('.compare-facts > p').first();
+  await expect.poll(() => words.textContent()).toBe(change.text);
+  expect(first).not.toBe('');
 });
 
 it('is answered by the search, which also explains terms', async () => {
