@@ -37,6 +37,7 @@ import {
   VIEWS,
   withTensor,
   type WeightsView,
+  type CellsOf,
 } from './weights_options';
 import { BarChart } from './BarChart';
 import { ErrorsView } from './ErrorsView';

@@ -4,7 +4,7 @@ import { readFile, readdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { componentName, layerName, sourceName, tokenText } from '../../../src/format';
+import { componentName, layerName, tokenText } from '../../../src/format';
 import type { AccessPattern, Breakdown, Conditions, Determinism } from '../../../src/net/types';
 import { CHARTS } from '../../../src/panels/analytics/all_charts';
 import { isDisturbed } from '../../../src/state/view/answer';

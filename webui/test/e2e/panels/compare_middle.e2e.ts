@@ -151,7 +151,9 @@ describe('the middle', () => {
     // The name of the other session is whole, and in the tooltip with its id.
     const choice = panel().getByRole('combobox', { name: 'Compare with session' });
     const width = (await choice.boundingBox())?.width ?? 0;
-    await choice.evaluate((one) => (one as HTMLElement).style.setProperty('max-width', 'none'));
+    await choice.evaluate((one) => {
+      (one as HTMLElement).style.setProperty('max-width', 'none');
+    });
     expect((await choice.boundingBox())?.width).toBeCloseTo(width, 0);
     await choice.evaluate((one) => (one as HTMLElement).style.removeProperty('max-width'));
     expect(width).toBeGreaterThan(104);
