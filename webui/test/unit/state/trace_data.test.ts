@@ -124,8 +124,8 @@ describe('drafts and requests', () => {
     for (const one of tokens) data.addToken(one);
     data.addToken(answer(5, 1, 'accepted'));
     expect([...data.tokenTotals.sequences]).toEqual([
-      [1, { prompt: 1, generated: 3, rejected: 1 }],
-      [2, { prompt: 1, generated: 1, rejected: 0 }],
+      [1, { prompt: 1, generated: 3, rejected: 1, reused: 0, first: 0 }],
+      [2, { prompt: 1, generated: 1, rejected: 0, reused: 0, first: 4 }],
     ]);
     expect(data.tokenTotals).toMatchObject({ prompt: 2, generated: 4, rejected: 1 });
     expect(data.answer.rewrites).toBeGreaterThan(0);
