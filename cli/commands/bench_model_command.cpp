@@ -435,7 +435,7 @@ RunVerb add_bench_model_command(CLI::App& command) {
           "in its folders given and against), as tt record --repeat writes them. They have "
           "the recorded blocks and their warm-up; the times without recording are not in "
           "them")
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->excludes("--compare");
   command.add_flag("--verbose", options->verbose, "Show the warnings and errors of llama.cpp");
   command.option_defaults()->group("Model");
