@@ -146,15 +146,16 @@ std::string types_file(const QuantizationMix& mix) {
   return text;
 }
 
-int fit(Model& model, const WeightsOptions& options, const Weighing& weighing, Progress& progress) {
-  std::filesystem::path output;
-  if (!options.output.empty()) {
-    std::vector<std::filesystem::path> inputs = model_files(options.model);
-    inputs.insert(inputs.end(), {options.reference, options.imatrix, options.session});
-    auto path = output_path(options.output, Target::File, inputs, options.force);
-    if (!path) return progress.failed(path.error());
-    output = *std::move(path);
-  }
+// Where --fit writes; empty: nowhere.
+std::expected<std::filesystem::path, std::string> types_path(const WeightsOptions& options) {
+  if (options.output.empty()) return {};
+  std::vector<std::filesystem::path> inputs = model_files(options.model);
+  inputs.insert(inputs.end(), {options.reference, options.imatrix, options.session});
+  return output_path(options.output, Target::File, inputs, options.force);
+}
+
+int fit(Model& model, const WeightsOptions& options, const Weighing& weighing,
+        const std::filesystem::path& output, Progress& progress) {
   const auto keep_going = progress.start("trying types");
   auto mix =
       quantization_mix(model.reader, model.index, {.bytes = *options.fit, .rows = options.rows},
@@ -178,6 +179,10 @@ int run(const WeightsOptions& options) {
   Progress progress("weights", progress_visibility(options.chosen_form() == WeightsForm::Json));
   auto model = open_model(options.model);
   if (!model) return progress.failed(model.error());
+  const auto output = types_path(options);
+  if (!output) return progress.failed(output.error());
+  if (!options.session.empty() && options.reference.empty() && !options.fit)
+    return progress.failed("--session weighs the errors of --reference or --fit: give one of them");
   Weighing weighing;
   if (!options.imatrix.empty()) {
     auto read = read_importance(options.imatrix, progress.start("reading importances"));
@@ -190,9 +195,7 @@ int run(const WeightsOptions& options) {
     weighing.uses = *std::move(uses);
   }
   if (!options.reference.empty()) return compare(*model, options, weighing, progress);
-  if (options.fit) return fit(*model, options, weighing, progress);
-  if (!options.session.empty())
-    return progress.failed("--session weighs the errors of --reference or --fit: give one of them");
+  if (options.fit) return fit(*model, options, weighing, *output, progress);
   if (options.tensor.empty()) return list(*model, options, progress);
   auto tensor = find_tensor(model->index, options.tensor);
   if (!tensor) return progress.failed(tensor.error());

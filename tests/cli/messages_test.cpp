@@ -54,8 +54,7 @@ TEST_F(Messages, SuggestVerbsOptionsAndValues) {
       {"show s.ttrace -j", 2, "unknown option -j. Did you mean --json?"},
       {"attach --live -- llama-server -m x.gguf", 2,
        "--live requires a value before --: Show the sessions in the browser while they are "
-       "recorded: "
-       "port on this machine, 0 for any"},
+       "recorded, and when the program has ended until Ctrl+C: port on this machine, 0 for any"},
       {"help prase", 2, "unknown verb 'prase'. Did you mean parse?"},
       {"parse s.ttrace --tensr x", 2, "unknown option --tensr. Did you mean --tensor?"},
       {"parse s.ttrace --component atention", 2, "not 'atention'. Did you mean attention?"},

@@ -4,7 +4,7 @@ import { KIND_NAMES, KINDS as COMPARED_KINDS } from '../panels/compare/options';
 import { FORMS } from '../graph/graph_options';
 import { exportOf, reportOf, type ExportFormat, type FileRequest, type ReportFormat } from '../net/api'; // prettier-ignore
 import { PAGES, PAGE_TITLES, PAGE_WORDS } from '../panels/analytics/page_list';
-import { GROUP_NAMES } from '../panels/table/columns';
+import { GROUP_NAMES } from '../panels/table/table_options';
 import { encodeTable, defaultTable, GROUPS, ROW_KINDS } from '../panels/table/table_options';
 import { axisName } from '../panels/map/units';
 import {

@@ -1,8 +1,10 @@
 // The options of the graph, and their form in links: "model,heat:bytes,all,open:3_ffn.4_moe,hide:output".
 // A missing or invalid part has its default. Pure functions.
 import type { Category } from '../net/types';
-import { CATEGORIES } from './scene';
-import { EVERY_GROUP } from './whole';
+import { CATEGORIES } from './categories';
+
+// In the list of opened groups: every group is open, except those that are listed.
+export const EVERY_GROUP = 'every';
 
 export const FORMS = ['layer', 'model', 'list'] as const;
 export type GraphForm = (typeof FORMS)[number];

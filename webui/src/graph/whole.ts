@@ -1,5 +1,6 @@
 // The graph of the whole model: the nodes of a layer and component are one box until it is opened.
 // Pure functions.
+import { EVERY_GROUP } from './graph_options';
 import { componentName } from '../format';
 import type { Category, Graph, GraphEdge, GraphNode } from '../net/types';
 
@@ -24,9 +25,6 @@ export interface WholeGraph {
 
 export const groupKey = (layer: number | null, component: string): string =>
   `${layer ?? 'x'}_${component}`;
-
-// In the list of opened groups: every group is open, except those that are listed.
-export const EVERY_GROUP = 'every';
 
 export const isOpen = (open: ReadonlySet<string>, key: string): boolean =>
   open.has(EVERY_GROUP) !== open.has(key);

@@ -2,7 +2,7 @@
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Viewport } from '../state/shell';
-import type { Camera } from './layout';
+import type { Camera } from './camera';
 import type { Brush, Marked } from './paint_overlay';
 import type { HoverPlace, PlaneEvents } from './parts';
 import { Plane } from './plane';

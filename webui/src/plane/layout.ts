@@ -7,6 +7,7 @@
 //            | labels of the x axis   |
 import { joined, namesRows, writtenName, type Axis, type Section } from './axis';
 import { TIP_ROOM } from '../ui/tip';
+import type { Camera } from './camera';
 import { moveInto, spanOf, zoomRange, panRange, type Range } from './range';
 
 export const ROOM = 12; // height of a label
@@ -22,14 +23,6 @@ export interface Box {
   readonly w: number;
   readonly h: number;
 }
-
-// What is in view; null: everything, also what arrives later.
-export interface Camera {
-  readonly x: Range | null;
-  readonly ys: readonly (Range | null)[]; // by track
-}
-
-export const wholeCamera: Camera = { x: null, ys: [] };
 
 export interface TrackLayout {
   readonly plot: Rect;
@@ -310,8 +303,5 @@ export function cameraWith(
 
 const isWhole = (range: Range, whole: Range | undefined): boolean =>
   whole === undefined || spanOf(range) >= spanOf(whole) * 0.999;
-
-export const isWholeCamera = ({ x, ys }: Camera): boolean =>
-  x === null && ys.every((y) => y === null);
 
 export { zoomRange, panRange };

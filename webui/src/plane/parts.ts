@@ -2,7 +2,8 @@
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import type { TipText } from '../ui/tip';
 import type { Point } from './gestures';
-import type { Camera, Hit } from './layout';
+import type { Hit } from './layout';
+import type { Camera } from './camera';
 import type { Brush, Marked } from './paint_overlay';
 import type { Scale } from './scale';
 import type { Scene } from './scene';

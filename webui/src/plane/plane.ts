@@ -11,16 +11,15 @@ import {
   planeLayout,
   positionIn,
   trackAt,
-  wholeCamera,
   xOf,
   yOf,
   zoneAt,
   type Box,
-  type Camera,
   type Hit,
   type PlaneLayout,
   type Zone,
 } from './layout';
+import { wholeCamera, type Camera } from './camera';
 import type { Brush } from './paint_overlay';
 import { PlanePainter } from './painter';
 import type { HoverPlace, PlaneParts } from './parts';

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { graphPalette, traceShape } from '../../graph/paint';
-import { CATEGORIES } from '../../graph/scene';
+import { CATEGORIES } from '../../graph/categories';
 import type { Category } from '../../net/types';
 import { gradientOf } from '../../plane/colours';
 import type { Store } from '../../state/store';

@@ -12,7 +12,8 @@ import {
 import { paintGraph } from '../../graph/paint';
 import { graphSvg } from '../../graph/paint_svg';
 import { findItems, sceneOf, type Scene } from '../../graph/scene';
-import { EVERY_GROUP, groupKey, wholeGraph } from '../../graph/whole';
+import { groupKey, wholeGraph } from '../../graph/whole';
+import { EVERY_GROUP } from '../../graph/graph_options';
 import { layerOf, templateOf, wholeGraphOf } from '../../state/session/per_session';
 import type { Loaded, Resource } from '../../state/resource';
 import { isInRange } from '../../state/view/step_range';

@@ -3,7 +3,8 @@
 import { computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
 import type { ApiError } from '../../net/api';
 import type { Axis, AxisKind } from '../../plane/axis';
-import { wholeCamera, type Camera, type Hit } from '../../plane/layout';
+import { type Hit } from '../../plane/layout';
+import { wholeCamera, type Camera } from '../../plane/camera';
 import type { Brush, Marked } from '../../plane/paint_overlay';
 import { panRange } from '../../plane/range';
 import type { Scene } from '../../plane/scene';

@@ -1,7 +1,7 @@
 // The options of the map, and their form in links: "y:file,x:time,v:bytes,linear,p:heat". A missing
 // or invalid part has its default, so every text gives a valid map. Pure functions.
 import { PALETTES, type Palette } from '../../plane/colours';
-import { wholeCamera, type Camera } from '../../plane/layout';
+import { wholeCamera, type Camera } from '../../plane/camera';
 import type { ValueRange } from '../../plane/raster';
 import type { Range } from '../../plane/range';
 

@@ -1,6 +1,6 @@
 // The brushed range: the part that the map shows as axes is its brush, the rest is a filter. Pure
 // functions.
-import type { Camera } from '../../plane/layout';
+import type { Camera } from '../../plane/camera';
 import type { Brush } from '../../plane/paint_overlay';
 import type { Range } from '../../plane/range';
 import type { Scene } from '../../plane/scene';

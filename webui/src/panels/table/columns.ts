@@ -24,7 +24,7 @@ import { durationOf, shapeOf, type BreakdownRow, type Op, type StepSummary } fro
 import type { TraceData } from '../../state/session/trace_data';
 import { TOTAL_TITLES } from '../../state/view/total_titles';
 import type { AccessRow } from './access_rows';
-import type { Group } from './table_options';
+import { GROUP_NAMES, type Group } from './table_options';
 import type { TokenTotal } from './token_totals';
 
 export interface TableColumn<Row> extends Column<Row> {
@@ -245,18 +245,6 @@ export const accessOf = (
 }); // prettier-ignore
 
 // ---- Totals ---------------------------------------------------------------------------
-
-export const GROUP_NAMES: Readonly<Record<Group, string>> = {
-  tensor: 'tensor',
-  layer: 'layer',
-  op_kind: 'op type',
-  kernel: 'kernel',
-  expert: 'expert',
-  token: 'token',
-  component: 'component',
-  source: 'memory source',
-  phase: 'phase',
-};
 
 // `ofExperts`: the totals are of experts, which some tokens of a prompt used.
 export function tokenColumns(

@@ -14,6 +14,17 @@ export const GROUPS = [
   'phase',
 ] as const;
 export type Group = (typeof GROUPS)[number];
+export const GROUP_NAMES: Readonly<Record<Group, string>> = {
+  tensor: 'tensor',
+  layer: 'layer',
+  op_kind: 'op type',
+  kernel: 'kernel',
+  expert: 'expert',
+  token: 'token',
+  component: 'component',
+  source: 'memory source',
+  phase: 'phase',
+};
 
 export interface TableOptions {
   readonly rows: RowKind;

@@ -6,7 +6,7 @@ import { formatCount, formatShape } from '../../format';
 import { nextSort, sortOf, sortText } from '../../grid/column';
 import type { CapturedOutputs, CapturedOutputValues } from '../../net/types';
 import * as wire from '../../net/types';
-import { isWholeCamera, wholeCamera } from '../../plane/layout';
+import { isWholeCamera, wholeCamera } from '../../plane/camera';
 import type { Plane } from '../../plane/plane';
 import { PlaneView } from '../../plane/PlaneView';
 import { emptyScale, type Scale } from '../../plane/scale';

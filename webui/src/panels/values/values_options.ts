@@ -1,5 +1,5 @@
 // What the panel Values shows, in links "of:0:17,n:l_out-3,show:picture,at:3:40,cx:0:64". Pure functions.
-import { wholeCamera } from '../../plane/layout';
+import { wholeCamera } from '../../plane/camera';
 import { optionParts, rangeText } from '../option_parts';
 import type { PictureView } from '../weights/value_picture';
 

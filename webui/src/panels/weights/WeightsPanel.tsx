@@ -7,7 +7,7 @@ import { formatBytes, formatCount, formatShape, plural } from '../../format';
 import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/column';
 import { errorText } from '../../net/api';
 import type { TensorWeights, WeightBins, WeightsOfTensor, WeightsValue } from '../../net/types';
-import { isWholeCamera, wholeCamera } from '../../plane/layout';
+import { isWholeCamera, wholeCamera } from '../../plane/camera';
 import type { Plane } from '../../plane/plane';
 import { PlaneView } from '../../plane/PlaneView';
 import { emptyScale, type Scale } from '../../plane/scale';

@@ -1,6 +1,6 @@
 // What the Weights panel shows, in links "m:tiny,t:blk.0.attn_q.weight,show:picture,at:3:40,cx:0:64".
 // Pure functions.
-import { wholeCamera, type Camera } from '../../plane/layout';
+import { wholeCamera, type Camera } from '../../plane/camera';
 import { optionParts, rangeText, type Place } from '../option_parts';
 
 export type { Place } from '../option_parts';

@@ -6,7 +6,8 @@ import { axisFrom, layerAxis } from '../../../src/panels/map/map_axes';
 import { PRESETS } from '../../../src/panels/map/map_options';
 import { axisOf } from '../../../src/plane/axis';
 import { colourOf, type Palette } from '../../../src/plane/colours';
-import { planeLayout, wholeCamera, xOf, yOf, type PlaneLayout } from '../../../src/plane/layout';
+import { planeLayout, xOf, yOf, type PlaneLayout } from '../../../src/plane/layout';
+import { wholeCamera } from '../../../src/plane/camera';
 import { levelOf, scaleOf } from '../../../src/plane/scale';
 import { PageFixture } from '../support/page_fixture';
 

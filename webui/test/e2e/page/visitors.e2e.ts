@@ -16,7 +16,8 @@ import type {
 } from '../../../src/net/types';
 import { axisFrom } from '../../../src/panels/map/map_axes';
 import { axisOf } from '../../../src/plane/axis';
-import { planeLayout, wholeCamera, xOf, yOf } from '../../../src/plane/layout';
+import { planeLayout, xOf, yOf } from '../../../src/plane/layout';
+import { wholeCamera } from '../../../src/plane/camera';
 import { AnalyticsPage } from '../support/analytics_page';
 import { mapPanel } from '../support/map_panel';
 import { makeModel } from '../support/models';

@@ -8,7 +8,8 @@ import { formatBytes, formatNs, formatSpeed } from '../../../src/format';
 import type { Memory, MemoryPlan, PictureAxis, Session, StepSummary } from '../../../src/net/types';
 import { axisFrom } from '../../../src/panels/map/map_axes';
 import { axisOf } from '../../../src/plane/axis';
-import { laneBox, planeLayout, wholeCamera, yOf } from '../../../src/plane/layout';
+import { laneBox, planeLayout, yOf } from '../../../src/plane/layout';
+import { wholeCamera } from '../../../src/plane/camera';
 import { makeModel } from '../support/models';
 import { PageFixture } from '../support/page_fixture';
 

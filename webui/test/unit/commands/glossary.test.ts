@@ -5,7 +5,7 @@ import { findTerms, parseGlossary } from '../../../src/commands/glossary';
 import { isEnabled } from '../../../src/commands/command';
 import { questionCommands } from '../../../src/commands/questions';
 import { componentName, layerName, sourceName } from '../../../src/format';
-import { GROUP_NAMES } from '../../../src/panels/table/columns';
+import { GROUP_NAMES } from '../../../src/panels/table/table_options';
 import { TOTAL_TITLES } from '../../../src/state/view/total_titles';
 import { MEMORY_NAMES } from '../../../src/strip/strip_chart';
 import { fakeStore } from '../fakes';

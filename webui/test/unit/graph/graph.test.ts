@@ -2,14 +2,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { layoutGraph } from '../../../src/graph/layout';
 import { LayoutCache, structureOf, type LayoutWorker } from '../../../src/graph/layout_cache';
 import { paintGraph, traceShape, type GraphPalette } from '../../../src/graph/paint';
-import {
-  CATEGORIES,
-  findItems,
-  layoutGraphOf,
-  sceneOf,
-  shortName,
-  timesOf,
-} from '../../../src/graph/scene';
+import { findItems, layoutGraphOf, sceneOf, shortName, timesOf } from '../../../src/graph/scene';
+import { CATEGORIES } from '../../../src/graph/categories';
 import {
   initialCamera,
   cameraOf,

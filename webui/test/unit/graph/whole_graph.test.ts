@@ -4,7 +4,8 @@ import { heatColours, luminance } from '../../../src/graph/heat';
 import { layoutGraph } from '../../../src/graph/layout';
 import { graphSvg } from '../../../src/graph/paint_svg';
 import { laidOut, layoutGraphOf, sceneOf, valuesOf } from '../../../src/graph/scene';
-import { EVERY_GROUP, wholeGraph } from '../../../src/graph/whole';
+import { wholeGraph } from '../../../src/graph/whole';
+import { EVERY_GROUP } from '../../../src/graph/graph_options';
 import type { Graph, GraphNode } from '../../../src/net/types';
 import { byOp } from '../../../src/panels/graph/graph_values';
 

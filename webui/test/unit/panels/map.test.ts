@@ -29,7 +29,8 @@ import {
 import { unitOf } from '../../../src/panels/map/units';
 import type { PictureAxis, Tensor } from '../../../src/net/types';
 import { axisOf, nameAt, rangeText, rowOfName } from '../../../src/plane/axis';
-import { lensLayout, planeLayout, wholeCamera } from '../../../src/plane/layout';
+import { lensLayout, planeLayout } from '../../../src/plane/layout';
+import { wholeCamera } from '../../../src/plane/camera';
 import type { Scene } from '../../../src/plane/scene';
 import { describeCell } from '../../../src/panels/map/cell_text';
 import { tipPlace, tipTop } from '../../../src/ui/tip';

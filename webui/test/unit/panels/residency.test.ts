@@ -9,7 +9,8 @@ import {
   weightsOf,
 } from '../../../src/panels/map/residency';
 import { axisOf } from '../../../src/plane/axis';
-import { hitAt, laneBox, planeLayout, wholeCamera, zoneAt } from '../../../src/plane/layout';
+import { hitAt, laneBox, planeLayout, zoneAt } from '../../../src/plane/layout';
+import { wholeCamera } from '../../../src/plane/camera';
 import { LANE_STATES, laneShares } from '../../../src/plane/paint_lanes';
 
 const KIB = 1024;

@@ -5,15 +5,14 @@ import {
   cameraWith,
   fullX,
   hitAt,
-  isWholeCamera,
   lensLayout,
   planeLayout,
   positionIn,
-  wholeCamera,
   xOf,
   yOf,
   zoneAt,
 } from '../../../src/plane/layout';
+import { isWholeCamera, wholeCamera } from '../../../src/plane/camera';
 
 const box = { w: 1000, h: 500 };
 const tokens = axisOf('count', 'token', 200);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { axisOf } from '../../../src/plane/axis';
-import { planeLayout, wholeCamera } from '../../../src/plane/layout';
+import { planeLayout } from '../../../src/plane/layout';
+import { wholeCamera } from '../../../src/plane/camera';
 import { paintColumns } from '../../../src/plane/paint_overlay';
 import type { PlaneTheme } from '../../../src/plane/theme';
 

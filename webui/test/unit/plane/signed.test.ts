@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { colourOf, coloursOf, NOT_FINITE } from '../../../src/plane/colours';
 import { axisOf, leastSpan, positionText, rangeText, ticks } from '../../../src/plane/axis';
-import { fullX, planeLayout, wholeCamera } from '../../../src/plane/layout';
+import { fullX, planeLayout } from '../../../src/plane/layout';
+import { wholeCamera } from '../../../src/plane/camera';
 import { levelOf, scaleOf } from '../../../src/plane/scale';
 
 describe('a signed scale', () => {

@@ -8,7 +8,7 @@ import {
   withOutput,
   type ValuesOptions,
 } from '../../../../src/panels/values/values_options';
-import { wholeCamera } from '../../../../src/plane/layout';
+import { wholeCamera } from '../../../../src/plane/camera';
 
 const some: ValuesOptions = {
   of: { step: 3, op: 17, output: 'l_out-3.src1 (view),%' },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ErrorsOfTensor, WeightsOfTensor, WeightsValue } from '../../../../src/net/types';
-import { wholeCamera } from '../../../../src/plane/layout';
+import { wholeCamera } from '../../../../src/plane/camera';
 import {
   decodeWeights,
   defaultWeights,
