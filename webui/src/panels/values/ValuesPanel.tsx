@@ -1,6 +1,6 @@
 // The captured values of the session: a list of them, and one as a histogram and as a picture.
 import { computed, signal, type ReadonlySignal } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import '../weights/weights.css';
 import { formatCount, formatShape } from '../../format';
 import { nextSort, sortOf, sortText } from '../../grid/column';
@@ -8,7 +8,6 @@ import type { CapturedOutputs, CapturedOutputValues } from '../../net/types';
 import * as wire from '../../net/types';
 import { isWholeCamera, wholeCamera } from '../../plane/camera';
 import type { Plane } from '../../plane/plane';
-import { PlaneView } from '../../plane/PlaneView';
 import { emptyScale, type Scale } from '../../plane/scale';
 import { Resource } from '../../state/resource';
 import type { OpenSession } from '../../state/session/open_session';
@@ -18,10 +17,11 @@ import { IconButton } from '../../ui/Button';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
-import { Empty, Failed, FailedLoad, Loading } from '../../ui/States';
+import { Empty, FailedLoad, Loading } from '../../ui/States';
 import type { SessionProps } from '../panel';
 import { BarChart } from '../weights/BarChart';
 import { PictureLegend } from '../weights/PictureLegend';
+import { PicturePlane } from '../weights/PicturePlane';
 import { ValuePicture } from '../weights/value_picture';
 import { floatText, shortText } from '../weights/value_text';
 import { binsTable } from '../weights/weights_tables';
@@ -285,37 +285,9 @@ function Picture(props: Props & { of: OutputPlace }) {
     };
   }, [store, session, keyOf(of)]);
   const { picture, scale, plane } = parts;
-  useEffect(
-    () => () => {
-      picture.destroy();
-    },
-    [picture],
-  );
-  const error = picture.source.error.value;
-  const scene = picture.scene.value;
   return (
     <>
-      <div class="map-body">
-        <PlaneView
-          label={`Values of ${of.output} by row and column. Arrow keys move, Enter selects a value, which is described below.`}
-          model={picture}
-          scale={scale}
-          plane={plane}
-          register={(viewport) => store.shell.registerViewport(panel, viewport)}
-          tip={(place, shown) => picture.describe(place.hit, shown)}
-        />
-        {error ? (
-          <Failed
-            what="The picture cannot be shown."
-            error={error}
-            retry={() => {
-              picture.reload();
-            }}
-          />
-        ) : (
-          !scene && <Loading>Reading the values…</Loading>
-        )}
-      </div>
+      <PicturePlane {...{ store, panel, picture, scale, plane }} of={of.output} />
       <div class="weights-foot">
         <Readout {...props} picture={picture} />
         <PictureLegend {...{ store, scale, plane }} cells={CELLS[options.value.cells]} />

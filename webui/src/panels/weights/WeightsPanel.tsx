@@ -9,7 +9,6 @@ import { errorText } from '../../net/api';
 import type { TensorWeights, WeightBins, WeightsOfTensor, WeightsValue } from '../../net/types';
 import { isWholeCamera, wholeCamera } from '../../plane/camera';
 import type { Plane } from '../../plane/plane';
-import { PlaneView } from '../../plane/PlaneView';
 import { emptyScale, type Scale } from '../../plane/scale';
 import { ok } from '../../result';
 import { Resource } from '../../state/resource';
@@ -19,7 +18,7 @@ import { download } from '../../ui/download';
 import { Grid } from '../../ui/Grid';
 import { usePart, useResource } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
-import { Empty, Failed, FailedLoad, Loading, Reading } from '../../ui/States';
+import { Empty, FailedLoad, Loading, Reading } from '../../ui/States';
 import type { PanelProps } from '../panel';
 import {
   blockText,
@@ -42,6 +41,7 @@ import {
 import { BarChart } from './BarChart';
 import { ErrorsView } from './ErrorsView';
 import { PictureLegend } from './PictureLegend';
+import { PicturePlane } from './PicturePlane';
 import type { Change, TensorsProps } from './tensors_props';
 import { TensorPicture } from './weights_picture';
 import {
@@ -484,38 +484,10 @@ function Picture(props: TensorsProps & { tensor: string }) {
     };
   }, [store, model, tensor]);
   const { picture, scale, plane } = parts;
-  useEffect(
-    () => () => {
-      picture.destroy();
-    },
-    [picture],
-  );
-  const error = picture.source.error.value;
-  const scene = picture.scene.value;
   const { reference } = options.value;
   return (
     <>
-      <div class="map-body">
-        <PlaneView
-          label={`Values of ${tensor} by row and column. Arrow keys move, Enter selects a value, which is described below.`}
-          model={picture}
-          scale={scale}
-          plane={plane}
-          register={(viewport) => store.shell.registerViewport(panel, viewport)}
-          tip={(place, of) => picture.describe(place.hit, of)}
-        />
-        {error ? (
-          <Failed
-            what="The picture cannot be shown."
-            error={error}
-            retry={() => {
-              picture.reload();
-            }}
-          />
-        ) : (
-          !scene && <Loading>Reading the tensor…</Loading>
-        )}
-      </div>
+      <PicturePlane {...{ store, panel, picture, scale, plane }} of={tensor} />
       <div class="weights-foot">
         <Readout picture={picture} tensor={tensor} plane={plane} />
         {reference !== null && reference !== model && (
