@@ -10,6 +10,7 @@ import { PAGES } from '../../../src/panels/analytics/page_list';
 import { PRESETS } from '../../../src/panels/map/map_options';
 import { AnalyticsPage, numbers } from '../support/analytics_page';
 import { makeArchModel, makeModel } from '../support/models';
+import { mapPanel } from '../support/map_panel';
 import { PageFixture } from '../support/page_fixture';
 
 function use(make: (folder: string) => Promise<string>): PageFixture {
@@ -39,7 +40,7 @@ async function everyView(fixture: PageFixture, session: string): Promise<void> {
   for (const { title, experts } of PRESETS) {
     if (experts === true) continue;
     await fixture.show(session, 'full=map');
-    await page.getByRole('button', { name: title, exact: true }).click();
+    await mapPanel(fixture).preset(title);
     await expect.poll(() => fixture.pixels('.plane-base')).not.toBe(0);
   }
   // The graph of a layer.
