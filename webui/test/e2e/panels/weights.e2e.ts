@@ -306,6 +306,8 @@ describe('the weights panel', () => {
   });
 
   it('weighs the errors by what a session read, and says what was predicted for the types', async () => {
+    await fixture.rest('models/small/load', { method: 'POST' });
+    await expect.poll(async () => (await fixture.rest<{ state: string }>('models/small')).state).toBe('loaded');
     const session = await fixture.recorded(4, { model: 'small' });
     await fixture.show(session, 'full=weights', 'p.weights=m:q4,ref:small,show:errors');
     const plain = await fixture.rest<WeightsErrors>('models/q4/weights/errors?reference=small');
