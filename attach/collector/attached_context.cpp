@@ -160,8 +160,8 @@ void AttachedContext::describe(const ProgramFacts& program) {
   info_.n_experts_used = number_of(index_, "expert_used_count");
   const std::string prefix =
       value_of<std::string>(index_.metadata(), "general.architecture").value_or("");
-  encodes_ = std::ranges::contains(index_.metadata(), prefix + ".decoder_start_token_id",
-                                   &GgufEntry::key);
+  encodes_ =
+      std::ranges::contains(index_.metadata(), prefix + ".decoder_start_token_id", &GgufEntry::key);
   const auto add = [&](std::string name, std::string value) {
     info_.facts.emplace_back(std::move(name), std::move(value));
   };
