@@ -20,9 +20,15 @@ struct PieceSums {
 };
 
 // A version for processors with AVX2 is chosen at run time: it decides the speed of reading a
-// model.
-__attribute__((target_clones("arch=x86-64-v3", "default"), optimize("O3"))) PieceSums
-sums_of(const float* values, std::size_t count) {
+// model. Not under ThreadSanitizer, whose runtime is called by the choosing function before it is
+// loaded.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define TT_CLONES target_clones("arch=x86-64-v3", "default"),
+#else
+#define TT_CLONES
+#endif
+__attribute__((TT_CLONES optimize("O3"))) PieceSums sums_of(const float* values,
+                                                            std::size_t count) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   PieceSums out{.min = kInfinity, .max = -kInfinity};
   for (std::size_t at = 0; at < count; at += kFew) {
