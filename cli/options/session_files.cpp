@@ -32,6 +32,18 @@ std::vector<std::string> matches(const std::string& pattern) {
   return paths;
 }
 
+// Not by a pattern: the name of the folder may have the letters of one.
+std::vector<std::string> sessions_in(const fs::path& folder) {
+  std::error_code none;
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".ttrace" && !path.filename().string().starts_with('.'))
+      paths.push_back(path.string());
+  }
+  return paths;
+}
+
 // A run folder is none: opening it says what to do.
 bool is_folder_of_sessions(const fs::path& path) {
   std::error_code none;
@@ -68,7 +80,7 @@ std::expected<SessionFiles, TraceError> session_files(const std::vector<std::str
       continue;
     }
     files.set = true;
-    const auto found = matches(folder ? (fs::path(argument) / "*.ttrace").string() : argument);
+    const auto found = folder ? sessions_in(argument) : matches(argument);
     if (found.empty()) {
       return std::unexpected(
           nothing(folder ? std::format("{} is a folder without sessions (*.ttrace)", argument)

@@ -81,6 +81,10 @@ TEST_F(Sets, SqlReadsAllSessions) {
   EXPECT_EQ(answer("sql a 'SELECT DISTINCT session FROM token ORDER BY 1'")["rows"][4][0],
             "run-05");
   EXPECT_EQ(tt("sql a --csv 'SELECT count(*) FROM session'").out, "count(*)\n6\n");
+  // A folder whose name looks like a pattern.
+  std::filesystem::create_directory(*folder_ / "runs [1]");
+  std::filesystem::copy_file(*folder_ / "a/run-02.ttrace", *folder_ / "runs [1]/run.ttrace");
+  EXPECT_EQ(tt("sql 'runs [1]' --csv 'SELECT session FROM session'").out, "session\nrun\n");
 }
 
 TEST_F(Sets, SqlSaysWhatIsWrong) {
