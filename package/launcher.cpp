@@ -1,4 +1,4 @@
-// Starts a program of the relocatable archive (package/archive.sh) with the loader and the
+// Starts a program of the relocatable archive (package/package.sh) with the loader and the
 // libraries of the archive.
 //
 // The kernel takes the loader (ld.so) from an absolute path that is written into the program, so a

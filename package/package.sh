@@ -54,7 +54,22 @@ make_archive_tree() {
     esac
   done <"$work/libraries"
   [[ -x $libraries/ld.so ]] || die 'the loader was not found'
+  check_archive_tree "$root"
   add_licences "$root/share/doc/tensor-trace/libraries"
+}
+
+# Fails if a program or a library of the archive needs a library, or a version of its symbols, that
+# the archive does not have: it would depend on the system that it is unpacked on. The two libraries
+# that programs of the system load have tests of their own (analysis/sql, attach).
+check_archive_tree() {
+  local libraries=$1/lib/tensor-trace file found
+  find "$libraries" -type f ! -name ld.so ! -name libtt_attach.so ! -name tensor_trace.so >"$work/objects"
+  while read -r file; do
+    found=$("$libraries/ld.so" --inhibit-cache --library-path "$libraries" --list "$file" 2>&1) ||
+      die "${file##*/} of the archive cannot be loaded: $found"
+    found=$(sed -nE "s@.* => (.*) \(0x[0-9a-f]+\)\$@\1@p; /not found/p" <<<"$found" | grep -v "^$libraries/") || true
+    [[ -z $found ]] || die "${file##*/} of the archive needs $found"
+  done <"$work/objects"
 }
 
 # The licences of the libraries, as Debian describes them.

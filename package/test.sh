@@ -34,6 +34,13 @@ shift 2
 
 # --- systems ------------------------------------------------------------------
 
+mount_kernel_folders() {
+  mount --bind "$root" "$root"
+  mount -t proc proc "$root/proc"
+  mount --rbind /dev "$root/dev"
+  mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+}
+
 # system SUITE PACKAGES: sets $root to a new copy of a minimal system.
 system() {
   local suite=$1 packages=$2 tar
@@ -53,10 +60,7 @@ system() {
   root=$work/$suite
   mkdir -p "$root"
   tar -C "$root" -xf "$tar.tar"
-  mount --bind "$root" "$root"
-  mount -t proc proc "$root/proc"
-  mount --rbind /dev "$root/dev"
-  mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+  mount_kernel_folders
 }
 
 # Runs a command in the system as an ordinary user without HOME.
@@ -175,8 +179,28 @@ test_readme() {
   local name
   while read -r name; do
     [[ -s $output/$name ]] || fail "README.md names $name"
-  done < <(grep -oE 'tensor[-_]trace[-_][0-9.]+[-_][a-z0-9_-]+\.(tar\.zst|deb|whl)' "$tree/README.md" | sort -u)
-  grep -q "tensor-trace-$version-linux-x86_64.tar.zst" "$tree/README.md" || fail "README.md does not name the archive"
+  done < <(grep -oE 'tensor[-_]trace[-_][0-9.]+[-_][a-z0-9_-]+\.(tar\.gz|deb|whl)' "$tree/README.md" | sort -u)
+}
+
+# A new user of a minimal system who has the archive and the README: its command unpacks the archive
+# and starts the server, which shows its page.
+test_first_command() {
+  local command
+  command=$(sed -nE 's/^\| any Linux on x86-64 \| .(.*). \|$/\1/p' "$tree/README.md")
+  [[ $command == *'&& '* ]] || fail 'README.md has no command for any Linux'
+  system bullseye ''
+  cp "$output"/tensor-trace-*.tar.gz "$root/tmp/"
+  cat >"$root/srv/follow" <<'SCRIPT'
+#!/bin/sh
+cd /tmp
+command=$1
+shift
+eval "$command \"\$@\""
+SCRIPT
+  chmod +x "$root/srv/follow"
+  start_server /srv/follow "${command/"&& "/"&& exec "}"  # so that it can be stopped
+  curl --fail --silent "$address/" | grep -q '<script' || fail 'there is no page'
+  stop_server
 }
 
 # Two suites that are older than that of the build. The folder's name has a space and a colon.
@@ -281,30 +305,49 @@ assert session.sql("SELECT count(*) AS n FROM access")["n"][0] == len(session.ac
 assert tt.record("/usr/share/tensor-trace/pocket.gguf", "Once", "/tmp/r.ttrace", n_predict=4).info' || fail 'the Python package'
 }
 
-# The image: what the last stage of docker/Dockerfile has, without Docker.
-test_image() {
-  local health bytes
+# image_system NAME: sets $root to what the last stage of docker/Dockerfile has: busybox, which needs
+# no library, and the archive in /opt/tensor-trace.
+image_system() {
+  local busybox
   system forky busybox-static
-  local system=$root
-  root=$work/image
+  busybox=$root/bin/busybox
+  root=$work/$1
   mkdir -p "$root"/{bin,sbin,usr/bin,usr/sbin,opt,proc,dev,tmp,sessions}
-  cp "$system/bin/busybox" "$root/bin/"
+  cp "$busybox" "$root/bin/"
   chroot "$root" /bin/busybox --install -s
   built cmake -E chdir "$root/opt" cmake -E tar xf "$(compgen -G "$output/tensor-trace-*.tar.zst")"
   mv "$root"/opt/tensor-trace-* "$root/opt/tensor-trace"
+}
+
+# The image, without Docker.
+test_image() {
+  local health bytes
+  image_system image
   bytes=$(du -s --apparent-size -B1 "$root" | cut -f1)
   say "the image has $((bytes / 1000000)) MB"
   ((bytes <= 150000000)) || fail 'the image has more than 150 MB'
-  mount --bind "$root" "$root"
-  mount -t proc proc "$root/proc"
-  mount --rbind /dev "$root/dev"
-  mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+  mount_kernel_folders
   start_server /opt/tensor-trace/bin/tt-server
   health=$(sed -nE 's/^ +CMD (wget .*)/\1/p' "$tree/docker/Dockerfile")
   [[ -n $health ]] || fail 'docker/Dockerfile has no health check'
   as_user TT_PORT="${address##*:}" sh -c "$health" || fail 'the health check'
   ! as_user TT_PORT=9 sh -c "$health" 2>/dev/null || fail 'the health check of a server that does not run'
   stop_server
+}
+
+# The archive beside busybox alone, on a kernel as old as that of Ubuntu 20.04: the programs use
+# neither libraries nor files of a distribution.
+test_old_kernel() {
+  local name
+  image_system old_kernel
+  cp "$tree/build/release/package/tt_old_kernel" "$root/bin/old_kernel"
+  for name in tt tt-server; do
+    printf '#!/bin/sh\nexec /bin/old_kernel /opt/tensor-trace/bin/%s "$@"\n' "$name" >"$root/opt/$name"
+    chmod +x "$root/opt/$name"
+  done
+  mount_kernel_folders
+  check_tt /opt/tt
+  check_server /opt/tt-server
 }
 
 if (($# == 0)); then
