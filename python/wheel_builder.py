@@ -26,6 +26,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         if path.suffix == ".py" or path.name == "py.typed"
     }
     files[f"{info}/METADATA"] = _metadata(project, version).encode()
+    files[f"{info}/licenses/LICENSE"] = (_HERE.parent / "LICENSE").read_bytes()
     files[
         f"{info}/WHEEL"
     ] = b"Wheel-Version: 1.0\nGenerator: wheel_builder\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

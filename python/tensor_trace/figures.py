@@ -282,9 +282,6 @@ def heads(session: Session, value: Value = "accesses") -> SessionFigure:
     return figure
 
 
-# --- plotly ---
-
-
 def trend(trend: Trend, figure: str, group: int = 0) -> SessionFigure:
     """A figure of a set over days, or from session to session: medians with their 95 % intervals,
     and, if the trend is significant, the slope."""
@@ -325,6 +322,9 @@ def _unit(unit: str, largest: float) -> tuple[float, str]:
     if unit == "bytes":
         return _byte_unit(largest)
     return (0.01, "%") if unit == "share" else (1.0, unit)
+
+
+# --- plotly ---
 
 
 def interactive_timeline(session: Session, steps: range | None = None) -> PlotlyFigure:

@@ -47,7 +47,7 @@ class WheelTest(unittest.TestCase):
         wanted = {p.relative_to(package.parent).as_posix() for p in package.rglob("*.py")}
         wanted |= {
             "tensor_trace/py.typed",
-            *(f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")),
+            *(f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE")),
         }
         self.assertEqual(set(archive.namelist()), wanted)
         record = csv.reader(io.StringIO(archive.read(f"{info}/RECORD").decode()))
