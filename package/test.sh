@@ -57,8 +57,9 @@ system() {
     }
     mv "$tar.partial.tar" "$tar.tar"
   fi
-  root=$work/$suite
-  mkdir -p "$root"
+  # A new folder each time: in one that is in use, /dev is that of the machine, and tar would write it.
+  root=$(mktemp -d "$work/$suite-XXXXXX")
+  chmod 755 "$root"
   tar -C "$root" -xf "$tar.tar"
   mount_kernel_folders
 }
