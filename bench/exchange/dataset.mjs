@@ -5,7 +5,7 @@
 // until the dataset has --accesses. The copies are hard links (--files link), so that a large dataset
 // needs little disk and is read from the page cache; --files copy writes them. The statements are those
 // of the document. Counts and sums are compared with tt sql on the sessions. There is no budget.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, linkSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -24,9 +24,18 @@ const folder = mkdtempSync(join(o.folder, 'tt-dataset-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 const tt = (...args) =>
   execFileSync(program('tt'), args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
-const duckdb = (sql) =>
-  JSON.parse(execFileSync('duckdb', ['-bail', '-json', '-c', `SET threads = ${o.threads}; ${sql};`],
-    { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 28 }) || '[]');
+// The rows, and the time and the processor time (user and system) of DuckDB in seconds: the second
+// one does not depend on other work of the machine.
+const duckdb = (sql) => {
+  const begin = now();
+  const { status, stdout, stderr } = spawnSync(
+    'bash',
+    ['-c', 'TIMEFORMAT="%U %S"; time "$@"', 'bash', 'duckdb', '-bail', '-json', '-c', `SET threads = ${o.threads}; ${sql};`],
+    { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 28 });
+  if (status !== 0) throw new Error(stderr);
+  const [user, system] = stderr.trim().split('\n').at(-1).split(' ').map(Number);
+  return { rows: JSON.parse(stdout || '[]'), seconds: (now() - begin) / 1e3, processor: user + system };
+};
 
 // --- sessions, and what tt sql says about them
 tt('record', '-m', modelFile(o.model), '-p', 'Once upon a time', '-n', String(o.tokens), '-t', String(o.threads),
@@ -69,14 +78,10 @@ console.log(`dataset   ${expected.sessions} sessions, ${expected.accesses} acces
 // --- the questions; starting DuckDB is a part of the times
 let failed = false;
 for (const [number, sql] of statements.entries()) {
-  const times = [];
-  let rows = [];
-  for (let round = 0; round < o.rounds; round += 1) {
-    const begin = now();
-    rows = duckdb(sql);
-    times.push(now() - begin);
-  }
-  console.log(`${(median(times) / 1e3).toFixed(2).padStart(7)} s  ${rows.length} rows  ${sql.replaceAll(/\s+/g, ' ')}`);
+  const runs = Array.from({ length: o.rounds }, () => duckdb(sql));
+  const { rows } = runs[0];
+  const of = (name) => median(runs.map((run) => run[name])).toFixed(2).padStart(7);
+  console.log(`${of('seconds')} s ${of('processor')} s of processors  ${rows.length} rows  ${sql.replaceAll(/\s+/g, ' ')}`);
   if (number > 0) continue;
   // The first one has the totals.
   const found = { sessions: Number(rows[0].sessions), accesses: Number(rows[0].accesses), bytes: Number(rows[0].bytes) };

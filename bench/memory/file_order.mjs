@@ -109,7 +109,8 @@ for (const shape of o.shapes.split(',')) {
         `${median(figure(model, 'faults'))} major faults, ${median(figure(model, 'mb')).toFixed(0)} MB`);
     const ratios = (name) => figure(reordered, name).map((value, i) => value / figure(original, name)[i]);
     console.log(`${shape} ${condition}: reordered / original: ` + ['ms', 'faults', 'mb'].map((name) => {
-      const of = ratios(name);
+      const of = ratios(name).filter(Number.isFinite);
+      if (of.length === 0) return `${name} none`;
       return `${name} ${median(of).toFixed(3)} [${quantile(of, 0).toFixed(3)}, ${quantile(of, 1).toFixed(3)}]`;
     }).join(', '));
   }
