@@ -1,10 +1,11 @@
 // How long does DuckDB take for the questions of docs/exports.md (Partitioned exports) about a dataset
 // of many sessions? 10^9 accesses in 1,000 sessions: --model small --tokens 1540 --accesses 1e9
 //
-// Recorded sessions are exported and repeated under other session ids, spread over the days of 2026,
-// until the dataset has --accesses. The copies are hard links (--files link), so that a large dataset
-// needs little disk and is read from the page cache; --files copy writes them. The statements are those
-// of the document. Counts and sums are compared with tt sql on the sessions. There is no budget.
+// Recorded sessions (--seeds, at least 2) are exported and repeated under other session ids, spread
+// over the days of 2026, until the dataset has --accesses. The copies are hard links (--files link), so
+// that a large dataset needs little disk and is read from the page cache; --files copy writes them. The
+// statements are those of the document. Counts and sums are compared with tt sql on the sessions. There
+// is no budget.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, linkSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
