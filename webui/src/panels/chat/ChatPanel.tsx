@@ -10,6 +10,7 @@ import type { Store } from '../../state/store';
 import { OpenExample } from '../../ui/OpenExample';
 import type { PanelProps } from '../panel';
 import { ChosenLine } from './Alternatives';
+import { AttentionLines } from './AttentionLines';
 import { Composer } from './Composer';
 import { Conversation } from './Conversation';
 import { RecordedSession } from './RecordedSession';
@@ -91,6 +92,9 @@ function Transcript({ store }: { store: Store }) {
           <Conversation store={store} session={session} turns={turns} />
         ) : (
           <Welcome store={store} />
+        )}
+        {session && !isLeft && (
+          <AttentionLines key={`${session.id} lines`} store={store} session={session} />
         )}
       </div>
     </div>

@@ -1,13 +1,20 @@
-// Whose attention tints the text, and the tokens that the token under the pointer looks at, in words.
+// Whose attention is shown over the text, and the tokens that the token under the pointer looks at: each
+// is a button, which emphasises its line and selects the token. So the keyboard walks along the lines.
 import { formatValue } from '../../charts/table';
 import { tokenText } from '../../format';
 import { errorText } from '../../net/api';
 import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
 import { usePart, useResource } from '../../ui/hooks';
-import { encodeLook, lookedAtOf, lookOf, mostLookedAt, type Look } from './token_attention';
-
-const MAX_NAMED = 5;
+import {
+  encodeLook,
+  lookedAtOf,
+  lookOf,
+  mostLookedAt,
+  pointedLine,
+  type Look,
+  type LookedAt,
+} from './token_attention';
 
 export function LookedAtBar({ store, session }: { store: Store; session: OpenSession }) {
   const look = usePart(() => lookOf(store));
@@ -22,8 +29,6 @@ function Bar({ store, session, look }: { store: Store; session: OpenSession; loo
   const set = (change: Partial<Look>): void => {
     store.navigation.setOptions('chat', encodeLook({ ...look, ...change }), 'replace');
   };
-  const nameOf = (token: number): string => tokenText(session.data.tokens[token]);
-  const most = value ? mostLookedAt(value.weights, MAX_NAMED) : [];
   return (
     <div class="looked-at">
       <Choice
@@ -48,15 +53,7 @@ function Bar({ store, session, look }: { store: Store; session: OpenSession; loo
         {error ? (
           errorText(error)
         ) : value && value.weights.length > 0 ? (
-          <>
-            <b class="mono">{nameOf(value.token)}</b> (token {value.token}) looks at{' '}
-            {most.map(({ token, weight }, i) => (
-              <span key={token}>
-                {i > 0 && ', '}
-                <span class="mono">{nameOf(token)}</span> ({token}) {formatValue('share', weight)}
-              </span>
-            ))}
-          </>
+          <Names {...{ store, session, value }} />
         ) : value ? (
           `The attention of token ${value.token} was not captured.`
         ) : (
@@ -64,6 +61,41 @@ function Bar({ store, session, look }: { store: Store; session: OpenSession; loo
         )}
       </p>
     </div>
+  );
+}
+
+function Names(props: { store: Store; session: OpenSession; value: LookedAt }) {
+  const { store, session, value } = props;
+  const nameOf = (token: number): string => tokenText(session.data.tokens[token]);
+  const pointed = pointedLine(session);
+  // By place in the list: the button that has the focus stays when its token is selected.
+  const point = (index: number | null) => (): void => {
+    pointed.value = index;
+  };
+  return (
+    <>
+      <b class="mono">{nameOf(value.token)}</b> (token {value.token}) looks at{' '}
+      {mostLookedAt(value.weights).map(({ token, weight }, i) => (
+        <span key={i}>
+          {i > 0 && ', '}
+          <button
+            type="button"
+            class="link"
+            title="Select this token"
+            onClick={() => {
+              store.selectToken(session, token);
+            }}
+            onFocus={point(i)}
+            onBlur={point(null)}
+            onPointerEnter={point(i)}
+            onPointerLeave={point(null)}
+          >
+            <span class="mono">{nameOf(token)}</span> ({token})
+          </button>{' '}
+          {formatValue('share', weight)}
+        </span>
+      ))}
+    </>
   );
 }
 

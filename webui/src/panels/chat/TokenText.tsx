@@ -99,9 +99,9 @@ export function TokenText({
       lookedAtOf(store, session).use(),
       effect(() => {
         if (tintOf(store) !== 'attention') return;
-        const { value, key } = lookedAtOf(store, session).state.value;
+        const { value, key, error } = lookedAtOf(store, session).state.value;
         // The weights of the token before stay until those of the next one are there.
-        flow.tint(key !== null && value ? lookLevels(value.weights) : null);
+        flow.tint(key !== null && value && !error ? lookLevels(value.weights) : null);
       }),
       whileTinted(store, session, (by) => {
         if (by === 'attention') return;
@@ -217,7 +217,7 @@ const isTinted = (store: Store): boolean => tintOf(store) !== null;
 export function Tint({ store, session }: Props) {
   const by = usePart(() => tintOf(store));
   const surprise = usePart(() => hasSurprise(session));
-  const attention = usePart(() => hasAttention(store, session));
+  const attention = usePart(() => hasAttention(session));
   const choose = (which: TintBy) => (tinted: boolean) => {
     store.navigation.setOptions('chat', tinted ? TINTS[which] : '', 'replace');
   };
@@ -230,7 +230,7 @@ export function Tint({ store, session }: Props) {
         <Check
           class="toggle"
           text="by attention"
-          hint="Tints the tokens that the token under the pointer, or else the selected one, looks at, from blue (little) to red (at least 50 % of its attention)."
+          hint="Tints the tokens that the token under the pointer, or else the selected one, looks at, from blue (little) to red (at least 50 % of its attention), and draws lines to those that it looks at most."
           on={by === 'attention'}
           set={choose('attention')}
         />

@@ -1,7 +1,8 @@
 // Which tokens a token looks at, from captured attention weights: the token under the pointer, or the
 // shown one. The rows of neighbouring tokens are asked for together.
-import { computed } from '@preact/signals';
+import { computed, signal, type Signal } from '@preact/signals';
 import * as wire from '../../net/types';
+import type { Range } from '../../plane/range';
 import { ok } from '../../result';
 import { isCaptured } from '../../state/request/request';
 import { Resource } from '../../state/resource';
@@ -29,10 +30,9 @@ export function decodeLook(text: string): Look | null {
 export const lookOf = ({ navigation }: Store): Look | null =>
   decodeLook(navigation.view.value.options.chat ?? '');
 
-// A file without a server does not hold the weights of each token.
-export function hasAttention(store: Store, session: OpenSession): boolean {
+export function hasAttention(session: OpenSession): boolean {
   const info = session.info.value;
-  return store.hasServer && info.is === 'ready' && isCaptured(info.value.facts, 'attention');
+  return info.is === 'ready' && isCaptured(info.value.facts, 'attention');
 }
 
 export interface LookedAt {
@@ -40,7 +40,20 @@ export interface LookedAt {
   readonly weights: readonly number[]; // of tokens 0, 1, ...; empty: none were captured
 }
 
-const CHUNK = 64; // tokens that are asked for together
+export const LOOK_CHUNK = 64; // tokens that are asked for together
+
+export const askMeanAttention = (session: OpenSession, { layer, head }: Look, tokens: Range) =>
+  askRoute(
+    session,
+    'attention/tokens',
+    {
+      from_token: tokens.from,
+      to_token: tokens.to,
+      ...(layer === null ? {} : { layer }),
+      ...(head === null ? {} : { head }),
+    },
+    wire.meanAttention,
+  );
 
 const made = new WeakMap<OpenSession, Resource<LookedAt>>();
 
@@ -48,7 +61,7 @@ export function lookedAtOf(store: Store, session: OpenSession): Resource<LookedA
   const known = made.get(session);
   if (known) return known;
   const asked = computed(() => {
-    const look = session.active.value || !hasAttention(store, session) ? null : lookOf(store);
+    const look = session.active.value || !hasAttention(session) ? null : lookOf(store);
     const token = store.hoverToken.value ?? shownToken(store, session);
     return look === null || token === null ? null : { ...look, token };
   });
@@ -56,14 +69,12 @@ export function lookedAtOf(store: Store, session: OpenSession): Resource<LookedA
     key: () => asked.value && `${asked.value.layer} ${asked.value.head} ${asked.value.token}`,
     load: async () => {
       const { layer, head, token } = asked.peek() ?? { layer: null, head: null, token: 0 };
-      const from = Math.floor(token / CHUNK) * CHUNK;
-      const query = {
-        from_token: from,
-        to_token: from + CHUNK,
-        ...(layer === null ? {} : { layer }),
-        ...(head === null ? {} : { head }),
-      };
-      const rows = await askRoute(session, 'attention/tokens', query, wire.meanAttention);
+      const from = Math.floor(token / LOOK_CHUNK) * LOOK_CHUNK;
+      const rows = await askMeanAttention(
+        session,
+        { layer, head },
+        { from, to: from + LOOK_CHUNK },
+      );
       if (!rows.ok) return rows;
       const row = rows.value.rows.find((one) => one.token === token);
       return ok({ token, weights: row?.weights ?? [] });
@@ -75,6 +86,16 @@ export function lookedAtOf(store: Store, session: OpenSession): Resource<LookedA
   return resource;
 }
 
+const pointed = new WeakMap<OpenSession, Signal<number | null>>();
+
+// Which line over the text is emphasised, as an index into mostLookedAt(): the one whose token is pointed
+// at below the text, or has the focus there.
+export function pointedLine(session: OpenSession): Signal<number | null> {
+  const known = pointed.get(session) ?? signal<number | null>(null);
+  pointed.set(session, known);
+  return known;
+}
+
 // The lower ends of the levels of the tint.
 export const LOOK_SHARES = [0.01, 0.05, 0.1, 0.25, 0.5] as const;
 
@@ -82,13 +103,15 @@ export const LOOK_SHARES = [0.01, 0.05, 0.1, 0.25, 0.5] as const;
 export const lookLevels = (weights: readonly number[]): Uint8Array =>
   Uint8Array.from(weights, (weight) => LOOK_SHARES.filter((share) => weight >= share).length);
 
-// The tokens with the largest weights, the largest one first.
+const MAX_LINES = 8;
+
+// The tokens with the largest weights, the largest one first: to each there is a line over the text, and
+// its name is below the text.
 export const mostLookedAt = (
   weights: readonly number[],
-  count: number,
 ): readonly { readonly token: number; readonly weight: number }[] =>
   weights
     .map((weight, token) => ({ token, weight }))
     .filter(({ weight }) => weight > 0)
     .sort((a, b) => b.weight - a.weight)
-    .slice(0, count);
+    .slice(0, MAX_LINES);

@@ -41,6 +41,20 @@ export function textToCopy(): string | null {
   return text;
 }
 
+// Where a token is in the window, in whichever text it is; null: in none.
+export function placeOf(token: number): DOMRect | null {
+  for (const flow of onPage) {
+    const place = flow.placeOf(token);
+    if (place) return place;
+  }
+  return null;
+}
+
+// Scrolls to a token if it is not in view, in whichever text it is.
+export function reveal(token: number): void {
+  for (const flow of onPage) if (flow.reveal(token)) return;
+}
+
 export class TokenFlow {
   private readonly host: HTMLElement;
   private readonly generated: boolean; // which tokens are shown
@@ -152,6 +166,18 @@ export class TokenFlow {
     // A folded part has no rectangles.
     if (at && (at.top < top || at.bottom > bottom)) box.scrollBy(0, at.top - top - height / 2);
     return true;
+  }
+
+  // Where the token is in the window; in a folded part, where that can be unfolded. Null: it has no text
+  // in this part.
+  placeOf(token: number): DOMRect | null {
+    const [found] = this.rangesOf(token, token);
+    if (!found || !(found.startContainer instanceof Text)) return null;
+    const fold = this.host.closest('details:not([open])');
+    if (fold) return fold.querySelector('summary')?.getBoundingClientRect() ?? null;
+    // The widest line: a space before a word may be at the end of the line above.
+    const rects = [...(rectsOf(found.startContainer, found.startOffset, found.endOffset) ?? [])];
+    return rects.toSorted((a, b) => b.width - a.width)[0] ?? null;
   }
 
   hover(token: number | null): void {
@@ -394,9 +420,9 @@ function caretAt(x: number, y: number): Caret | null {
 
 const probe = typeof document === 'undefined' ? null : document.createRange();
 
-function rectsOf(node: Text, offset: number): DOMRectList | null {
+function rectsOf(node: Text, offset: number, end = offset + 1): DOMRectList | null {
   probe?.setStart(node, offset);
-  probe?.setEnd(node, offset + 1);
+  probe?.setEnd(node, end);
   return probe?.getClientRects() ?? null;
 }
 

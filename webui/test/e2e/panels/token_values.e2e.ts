@@ -135,6 +135,108 @@ describe('the attention of a token', () => {
     await expectTint(await meanOf(token, '&layer=1&head=0'));
   });
 
+  it('is drawn as lines from token to token over the text', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded(6, CAPTURE);
+    const { tokens } = await fixture.get<{ tokens: { text: string; index: number; generated: boolean }[] }>('tokens'); // prettier-ignore
+    const prompt = tokens.length - 6;
+    const token = prompt + 3;
+    await fixture.show(session, `sel=k:${token}`, 'p.chat=attention:1:0');
+    const drawn = page.locator('.attention-lines g');
+    const lines = () =>
+      drawn.evaluateAll((list) =>
+        list.map((one) => ({
+          token: Number((one as SVGElement).dataset.token),
+          weight: Number((one as SVGElement).dataset.weight),
+          width: Number(one.getAttribute('stroke-width')),
+          // Where the path begins and ends, in the window.
+          ends: [0, Infinity].map((at) => {
+            const path = one.querySelector('path');
+            const point = path?.getPointAtLength(Math.min(at, path.getTotalLength()));
+            const origin = one.closest('svg')?.getBoundingClientRect();
+            return [(point?.x ?? NaN) + (origin?.x ?? 0), (point?.y ?? NaN) + (origin?.y ?? 0)];
+          }),
+        })),
+      );
+    // The rectangle of a token, from the text before it.
+    const boxOf = (index: number) => {
+      const { generated } = tokens[index] ?? { generated: false };
+      const before = tokens.filter((one) => one.generated === generated && one.index < index);
+      const from = before.reduce((sum, { text }) => sum + text.length, 0);
+      return page.locator(`.token-text[data-part=${generated ? 'answer' : 'prompt'}]`).evaluate(
+        (host, [first, end]) => {
+          const range = document.createRange();
+          const node = host.querySelector('.token-chunk')?.firstChild;
+          if (!node) throw new Error('no text');
+          range.setStart(node, first ?? 0);
+          range.setEnd(node, end ?? 0);
+          const { left, right, top, bottom } = range.getBoundingClientRect();
+          return { left, right, top, bottom };
+        },
+        [from, from + (tokens[index]?.text.length ?? 0)],
+      );
+    };
+    const expectLines = async (of: number, query: string): Promise<void> => {
+      const weights = await meanOf(of, query);
+      const most = weights.toSorted((a, b) => b - a).slice(0, 8).filter((weight) => weight > 0); // prettier-ignore
+      await expect.poll(async () => (await lines()).map(({ weight }) => weight.toFixed(5))).toEqual(most.map((weight) => weight.toFixed(5))); // prettier-ignore
+      const found = await lines();
+      for (const { token: to, weight } of found) expect(weight).toBeCloseTo(weights[to] ?? NaN, 5);
+      // The stronger, the wider.
+      expect(found.map(({ width }) => width)).toEqual(found.map(({ width }) => width).toSorted((a, b) => b - a)); // prettier-ignore
+      for (const { token: to, ends } of found)
+        for (const [i, index] of [of, to].entries()) {
+          const box = await boxOf(index);
+          const [x = NaN, y = NaN] = ends[i] ?? [];
+          expect(x).toBeGreaterThanOrEqual(box.left - 1);
+          expect(x).toBeLessThanOrEqual(box.right + 1);
+          expect(y).toBeGreaterThanOrEqual(box.top - 1);
+          expect(y).toBeLessThanOrEqual(box.bottom + 1);
+        }
+    };
+    await expectLines(token, '&layer=1&head=0');
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await fixture.axeViolations()).toEqual([]);
+    }
+    // After another width the lines are where the tokens are.
+    await page.setViewportSize({ width: 1000, height: 700 });
+    await expect.poll(async () => (await lines())[0]?.ends[0]?.[0]).not.toBeUndefined();
+    await expect.poll(async () => {
+      const [x = NaN] = (await lines())[0]?.ends[0] ?? [];
+      const { left, right } = await boxOf(token);
+      return x > left && x < right;
+    }).toBe(true); // prettier-ignore
+    await expectLines(token, '&layer=1&head=0');
+    // By keys: each token of the list emphasises its line, and Enter goes to it; the focus stays.
+    const list = page.getByRole('group', { name: 'Attention of a token' });
+    const names = list.getByRole('button');
+    expect(await names.count()).toBe((await lines()).length);
+    await list.focus();
+    await page.keyboard.press('Tab');
+    const pointed = () => drawn.evaluateAll((all) => all.flatMap((one, i) => ((one as SVGElement).dataset.pointed === 'true' ? [i] : []))); // prettier-ignore
+    await expect.poll(pointed).toEqual([0]);
+    await page.keyboard.press('Tab');
+    await expect.poll(pointed).toEqual([1]);
+    const next = (await lines())[1]?.token ?? NaN;
+    await page.keyboard.press('Enter');
+    await expect.poll(() => fixture.hash.get('sel')).toBe(`k:${next}`);
+    await expectLines(next, '&layer=1&head=0');
+    // A folded prompt: the lines end at what unfolds it.
+    await fixture.show(session, `sel=k:${token}`, 'p.chat=attention:1:0');
+    await expectLines(token, '&layer=1&head=0');
+    await page.locator('.prompt-tokens summary').click();
+    const fold = await page.locator('.prompt-tokens summary').boundingBox();
+    await expect.poll(async () =>
+      (await lines()).filter(({ token: to }) => to < prompt).every(({ ends }) => {
+        const y = ends[1]?.[1] ?? NaN;
+        return y >= (fold?.y ?? NaN) - 1 && y <= (fold?.y ?? NaN) + (fold?.height ?? NaN) + 1;
+      })).toBe(true); // prettier-ignore
+    // Without the mode there are none.
+    await page.getByLabel('by attention').uncheck();
+    await expect.poll(() => drawn.count()).toBe(0);
+  });
+
   it('of a head is said in words, in the inspector and in the map', async () => {
     const { page } = fixture;
     const session = await fixture.recorded(6, CAPTURE);

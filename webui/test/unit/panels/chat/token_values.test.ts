@@ -54,10 +54,13 @@ describe('the attention of a token', () => {
   });
 
   it('names the tokens with the largest weights', () => {
-    expect(mostLookedAt([0.1, 0, 0.7, 0.2], 2)).toEqual([
+    expect(mostLookedAt([0.1, 0, 0.7, 0.2])).toEqual([
       { token: 2, weight: 0.7 },
       { token: 3, weight: 0.2 },
+      { token: 0, weight: 0.1 },
     ]);
-    expect(mostLookedAt([0, 0], 2)).toEqual([]);
+    const many = Array.from({ length: 100 }, (_, token) => token / 4950);
+    expect(mostLookedAt(many).map(({ token }) => token)).toEqual([99, 98, 97, 96, 95, 94, 93, 92]);
+    expect(mostLookedAt([0, 0])).toEqual([]);
   });
 });
