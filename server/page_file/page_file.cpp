@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstddef>
 #include <format>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/values/captured_outputs.h"
 #include "api/json/json.h"
 #include "server/http/query_queue.h"
 #include "server/http/statement_check.h"
@@ -22,6 +24,7 @@
 #include "server/sessions/session_files.h"
 #include "server/sessions/session_store.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/format/model/lens_values.h"
 
 namespace tt {
 namespace {
@@ -35,10 +38,11 @@ TraceError failure(std::string message) { return {TraceError::Kind::Io, std::mov
 
 // One thing that the page asks, with placeholders for what depends on the session.
 struct Question {
-  std::string each;            // for what it is asked: once, tokens, steps, step, template, layer
+  std::string each;  // for what it is asked: once, tokens, steps, step, template, layer, output
   std::uint64_t every = 0;     // of tokens and steps: rows of a page
   std::uint64_t beyond = 0;    // not asked in a session that has no more rows
   bool needed = false;         // the page does not open without it
+  bool captured = false;       // only of a session with captured values
   std::string method, target;  // below /api/v1/
   std::string body;            // JSON; empty: none
 };
@@ -76,6 +80,7 @@ std::expected<Viewer, TraceError> read_viewer(const fs::path& path) {
                                 .every = one.value("every", std::uint64_t{0}),
                                 .beyond = one.value("beyond", std::uint64_t{0}),
                                 .needed = one.value("needed", false),
+                                .captured = one.value("captured", false),
                                 .method = one.value("method", ""),
                                 .target = one.value("target", ""),
                                 .body = one.value("body", "")});
@@ -92,6 +97,7 @@ struct Shape {
   std::uint32_t first = 0, end = 0;                  // the steps whose details are held
   std::map<std::uint32_t, std::uint32_t> templates;  // with the first step of each
   std::vector<std::uint32_t> same;  // by step: the first step of its template, or the step itself
+  std::vector<CapturedPlace> outputs;  // captured, without the logit lens, whose values are texts
 };
 
 std::expected<Shape, TraceError> shape_of(const PageFileOptions& options) {
@@ -103,8 +109,12 @@ std::expected<Shape, TraceError> shape_of(const PageFileOptions& options) {
   if (!info) return std::unexpected(info.error());
   if (!steps) return std::unexpected(steps.error());
   if (!tokens) return std::unexpected(tokens.error());
-  Shape shape{
-      .steps = *steps, .tokens = *tokens, .layers = info->n_layers, .templates = {}, .same = {}};
+  Shape shape{.steps = *steps,
+              .tokens = *tokens,
+              .layers = info->n_layers,
+              .templates = {},
+              .same = {},
+              .outputs = {}};
   shape.first = options.first.v;
   // A last step that the session does not have is allowed.
   shape.end = options.last && options.last->v < *steps ? options.last->v + 1 : *steps;
@@ -116,7 +126,28 @@ std::expected<Shape, TraceError> shape_of(const PageFileOptions& options) {
                                     : shape.templates.try_emplace(graph, step).first->second);
     return true;
   });
+  (void)for_each_captured(*reader, {}, never_cancel,
+                          [&](StepId step, const GraphTemplate&, const std::string& name,
+                              const OutputValues& output) -> std::expected<void, TraceError> {
+                            if (output.of != kLensValues)
+                              shape.outputs.push_back({step, output.op, name});
+                            return {};
+                          });
   return shape;
+}
+
+// As the page encodes it in a query: URLSearchParams of the browser.
+std::string form_encoded(std::string_view text) {
+  std::string encoded;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 || std::string_view("*-._").contains(c)) {
+      encoded += c;
+    } else {
+      encoded += c == ' ' ? "+" : std::format("%{:02X}", byte);
+    }
+  }
+  return encoded;
 }
 
 // Calls `ask` with the values of each use of the question, until it returns false.
@@ -132,14 +163,23 @@ void for_each_use(const Question& question, const std::string& session, const Sh
     const std::uint64_t every = std::max<std::uint64_t>(question.every, 1);
     if (question.beyond != 0 && rows <= question.beyond) return;
     for (std::uint64_t from = 0; from == 0 || from < rows; from += every)
-      if (!ask(with({{"{from}", std::to_string(from)}}))) return;
+      if (!ask(with({{"{from}", std::to_string(from)}, {"{to}", std::to_string(from + every)}})))
+        return;
   };
+  if (question.captured && shape.outputs.empty()) return;
   if (question.each == "once") ask(of_session);
   if (question.each == "tokens") pages(shape.tokens);
   if (question.each == "steps") pages(shape.steps);
   if (question.each == "step") {
     for (std::uint32_t step = shape.first; step < shape.end; ++step)
       if (!ask(with({{"{step}", std::to_string(step)}, {"{next}", std::to_string(step + 1)}})))
+        return;
+  }
+  if (question.each == "output") {
+    for (const CapturedPlace& place : shape.outputs)
+      if (!ask(with({{"{step}", std::to_string(place.step.v)},
+                     {"{op}", std::to_string(place.op.v)},
+                     {"{output}", form_encoded(place.output)}})))
         return;
   }
   for (const auto& [number, step] : shape.templates) {

@@ -10,6 +10,8 @@ import { CHARTS } from '../panels/analytics/all_charts';
 import { scopeOf } from '../panels/analytics/spec';
 import { PRESETS, tracksOf, VALUES, Y_AXES } from '../panels/map/map_options';
 import { bufferSql } from '../panels/map/buffer_tensors';
+import { askMeanAttention, LOOK_CHUNK } from '../panels/chat/token_attention';
+import { askCaptured, askOutput } from '../panels/values/captured';
 import { GROUPS } from '../panels/table/table_options';
 import { LAST_STEPS, STEPS_PAGE, TOKENS_PAGE } from '../state/session/session_feed';
 import type { OpenSession } from '../state/session/open_session';
@@ -17,17 +19,19 @@ import { emptyView, type PhaseFilter } from '../state/view/view';
 
 export type Each =
   | 'once'
-  | 'tokens' // every so many tokens, from {from}
+  | 'tokens' // every so many tokens, from {from} to {to}
   | 'steps' // every so many steps, from {from}, in sessions of more than `beyond`
   | 'step' // {step}, and {next} after it
   | 'template' // {template}, and {step}, the first one of the template
-  | 'layer'; // of every template: {layer}, {template}, {step}
+  | 'layer' // of every template: {layer}, {template}, {step}
+  | 'output'; // captured: {step}, {op}, {output}
 
 export interface Question {
   readonly each: Each;
   readonly every?: number;
   readonly beyond?: number;
   readonly needed?: true; // the session does not open without it
+  readonly captured?: true; // only of a session with captured values
   readonly method: Ask['method'];
   readonly target: string;
   readonly body?: string;
@@ -35,7 +39,10 @@ export interface Question {
 
 // Stand for what the exporter fills in: numbers that nothing else in a request has.
 const SESSION = '~session~';
-const [STEP, FROM, TEMPLATE, LAYER] = [7_000_000_001, 7_100_000_001, 7_200_000_001, 7_300_000_001];
+const [STEP, FROM, TEMPLATE, LAYER, OP, TO] = [
+  7_000_000_001, 7_100_000_001, 7_200_000_001, 7_300_000_001, 7_400_000_001, 7_500_000_001,
+];
+const OUTPUT = '__output__';
 const PLACEHOLDERS: readonly (readonly [string, string])[] = [
   [SESSION, '{session}'],
   [String(STEP), '{step}'],
@@ -43,6 +50,9 @@ const PLACEHOLDERS: readonly (readonly [string, string])[] = [
   [String(FROM), '{from}'],
   [String(TEMPLATE), '{template}'],
   [String(LAYER), '{layer}'],
+  [String(OP), '{op}'],
+  [String(TO), '{to}'],
+  [OUTPUT, '{output}'],
 ];
 
 const filled = (text: string): string =>
@@ -83,7 +93,7 @@ function pictures(): readonly Picture[] {
 export async function questions(): Promise<readonly Question[]> {
   const list: Question[] = [];
   const add = async (
-    shape: Pick<Question, 'each' | 'every' | 'beyond' | 'needed'>,
+    shape: Pick<Question, 'each' | 'every' | 'beyond' | 'needed' | 'captured'>,
     ask: (api: Api, session: OpenSession) => unknown,
   ): Promise<void> => {
     const asks: Ask[] = [];
@@ -151,6 +161,14 @@ export async function questions(): Promise<readonly Question[]> {
     for (const picture of pictures())
       await add(once, (api) => api.heatmap(SESSION, { ...sized(picture), phase }));
   }
+  await add(once, (_, session) => askCaptured(session, null));
+  await add({ each: 'output' }, (_, session) => askCaptured(session, STEP));
+  await add({ each: 'output' }, (_, session) =>
+    askOutput(session, { step: STEP, op: OP, output: OUTPUT }),
+  );
+  await add({ each: 'tokens', every: LOOK_CHUNK, captured: true }, (_, session) =>
+    askMeanAttention(session, { layer: null, head: null }, { from: FROM, to: TO }),
+  );
   const ofStep = { from_step: STEP, to_step: STEP + 1 };
   const step = { each: 'step' } as const;
   await add(step, (api) => api.breakdown(SESSION, { ...ofStep, by: 'op', limit: MAX_PAGE_ROWS }));

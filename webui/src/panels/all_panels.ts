@@ -103,7 +103,6 @@ export const PANELS: readonly Panel[] = [
   },
   {
     id: 'values',
-    server: true,
     title: 'Values',
     words: 'captured outputs activations capture tensors npy safetensors histogram picture',
     needs: 'steps',

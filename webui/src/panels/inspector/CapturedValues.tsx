@@ -5,8 +5,8 @@ import type { CapturedOutputs } from '../../net/types';
 import { Resource } from '../../state/resource';
 import { usePart, useResource } from '../../ui/hooks';
 import { FailedLoad } from '../../ui/States';
-import { askCaptured, FIGURES, hasCapture, isArray } from '../values/captured';
-import { defaultValues, encodeValues, type OutputPlace } from '../values/values_options';
+import { askCaptured, FIGURES, hasCapture, isArray, type OutputPlace } from '../values/captured';
+import { defaultValues, encodeValues } from '../values/values_options';
 import { shortText } from '../weights/value_text';
 import type { DetailsProps } from './InspectionView';
 

@@ -5,7 +5,6 @@ import '../weights/weights.css';
 import { formatCount, formatShape } from '../../format';
 import { nextSort, sortOf, sortText } from '../../grid/column';
 import type { CapturedOutputs, CapturedOutputValues } from '../../net/types';
-import * as wire from '../../net/types';
 import { isWholeCamera, wholeCamera } from '../../plane/camera';
 import type { Plane } from '../../plane/plane';
 import { emptyScale, type Scale } from '../../plane/scale';
@@ -27,11 +26,14 @@ import { floatText, shortText } from '../weights/value_text';
 import { binsTable } from '../weights/weights_tables';
 import {
   askCaptured,
+  askOutput,
   capturedColumns,
   capturedText,
   FIGURES,
   GREATEST_FIRST,
+  outputPath,
   sortedCaptured,
+  type OutputPlace,
 } from './captured';
 import {
   ALL_CELLS,
@@ -41,7 +43,6 @@ import {
   isSameOutput,
   VIEWS,
   withOutput,
-  type OutputPlace,
   type ValuesOptions,
   type ValuesView,
 } from './values_options';
@@ -67,7 +68,9 @@ export function ValuesPanel({ store, session, panel }: SessionProps) {
   const change: Change = (part, how) => {
     store.navigation.setOptions(panel, encodeValues({ ...options.peek(), ...part }), how);
   };
-  const { show, of, cells, camera } = options.value;
+  const { of, cells, camera } = options.value;
+  const views = viewsOf(store);
+  const show = views.includes(options.value.show) ? options.value.show : 'histogram';
   const props = { store, session, panel, options, change };
   return (
     <>
@@ -75,7 +78,7 @@ export function ValuesPanel({ store, session, panel }: SessionProps) {
         <Segmented
           label="View of the captured values"
           value={show}
-          options={VIEWS.map((one) => ({ value: one, text: VIEW_NAMES[one] }))}
+          options={views.map((one) => ({ value: one, text: VIEW_NAMES[one] }))}
           choose={(one) => {
             change({ show: one }, 'push');
           }}
@@ -91,7 +94,9 @@ export function ValuesPanel({ store, session, panel }: SessionProps) {
           />
         )}
         <span class="toolbar-end" />
-        {show !== 'outputs' && of && <SaveNpy store={store} session={session} of={of} />}
+        {store.hasServer && show !== 'outputs' && of && (
+          <SaveNpy store={store} session={session} of={of} />
+        )}
         {show === 'picture' && (
           <IconButton
             icon="fit"
@@ -117,8 +122,11 @@ export function ValuesPanel({ store, session, panel }: SessionProps) {
   );
 }
 
+// A file holds the statistics and histograms, not each value.
+const viewsOf = ({ hasServer }: Store): readonly ValuesView[] =>
+  VIEWS.filter((one) => hasServer || one !== 'picture');
+
 const keyOf = ({ step, op, output }: OutputPlace): string => `${step} ${op} ${output}`;
-const pathOf = ({ step, op }: OutputPlace): string => `steps/${step}/ops/${op}/values`;
 
 function SaveNpy(props: { store: Store; session: OpenSession; of: OutputPlace }) {
   const { store, session, of } = props;
@@ -129,7 +137,7 @@ function SaveNpy(props: { store: Store; session: OpenSession; of: OutputPlace })
       title="The values of this output, for numpy.load()"
       onClick={() => {
         void store.saves.save('Values', `${session.id}-step${of.step}-${of.output}.npy`, {
-          path: `sessions/${encodeURIComponent(session.id)}/${pathOf(of)}/file`,
+          path: `sessions/${encodeURIComponent(session.id)}/${outputPath(of)}/file`,
           query: { output: of.output },
         });
       }}
@@ -173,19 +181,25 @@ function Outputs(props: Props) {
   return (
     <>
       <p class="weights-note">
-        <span class={value.not_captured > 0 ? 'warn' : ''}>{capturedText(value)}</span> Enter or a
-        double click shows a picture.{' '}
-        <button
-          type="button"
-          class="link"
-          onClick={() => {
-            void store.saves.save('Values', `${session.id}.safetensors`, {
-              path: `sessions/${encodeURIComponent(session.id)}/values/file`,
-            });
-          }}
-        >
-          Save all as .safetensors
-        </button>
+        <span class={value.not_captured > 0 ? 'warn' : ''}>{capturedText(value)}</span>{' '}
+        {store.hasServer ? (
+          <>
+            Enter or a double click shows a picture.{' '}
+            <button
+              type="button"
+              class="link"
+              onClick={() => {
+                void store.saves.save('Values', `${session.id}.safetensors`, {
+                  path: `sessions/${encodeURIComponent(session.id)}/values/file`,
+                });
+              }}
+            >
+              Save all as .safetensors
+            </button>
+          </>
+        ) : (
+          'Enter or a double click shows a histogram. The values themselves are not in this file: open the session with tt-server to see them as a picture and to save them.'
+        )}
       </p>
       <div class="table">
         <Grid
@@ -201,6 +215,7 @@ function Outputs(props: Props) {
             change(withOutput(options.peek(), row), 'push');
           }}
           onEnter={(row) => {
+            // Without the picture, the histogram.
             change({ ...withOutput(options.peek(), row), show: 'picture' }, 'push');
           }}
         />
@@ -216,11 +231,7 @@ function useOutput({ session }: Props, of: OutputPlace) {
     () =>
       new Resource<CapturedOutputValues>({
         key: () => keyOf(of),
-        load: () =>
-          session.context.api.analysis(session.id, pathOf(of), wire.capturedOutputValues, {
-            output: of.output,
-            limit: 0,
-          }),
+        load: () => askOutput(session, of),
         reconnects: session.context.reconnects,
       }),
     [session, keyOf(of)],
@@ -310,11 +321,7 @@ function Readout(props: Props & { of: OutputPlace; picture: ValuePicture }) {
         load: () => {
           const { row, column } = picture.place.peek() ?? { row: 0, column: 0 };
           const width = picture.source.picture.peek()?.x.size ?? 0;
-          return session.context.api.analysis(session.id, pathOf(of), wire.capturedOutputValues, {
-            output: of.output,
-            from: row * width + column,
-            limit: 1,
-          });
+          return askOutput(session, of, row * width + column);
         },
         reconnects: session.context.reconnects,
         cacheSize: 256,

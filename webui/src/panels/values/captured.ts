@@ -23,6 +23,22 @@ export const askCaptured = (session: OpenSession, step: number | null) =>
     ...(step === null ? {} : { step }),
   });
 
+// One output of an op.
+export interface OutputPlace {
+  readonly step: number;
+  readonly op: number;
+  readonly output: string;
+}
+
+export const outputPath = ({ step, op }: OutputPlace): string => `steps/${step}/ops/${op}/values`;
+
+// Its statistics and histogram; and its value number `at`, if it is given.
+export const askOutput = (session: OpenSession, of: OutputPlace, at?: number) =>
+  session.context.api.analysis(session.id, outputPath(of), wire.capturedOutputValues, {
+    output: of.output,
+    ...(at === undefined ? { limit: 0 } : { from: at, limit: 1 }),
+  });
+
 // "step 3, token 12", "step 0, tokens 0 – 8"
 export const stepText = ({ step, token, tokens }: CapturedOutput): string =>
   tokens > 1 ? `step ${step}, tokens ${token} – ${token + tokens - 1}` : `step ${step}, token ${token}`; // prettier-ignore

@@ -1,6 +1,7 @@
 // What the panel Values shows, in links "of:0:17,n:l_out-3,show:picture,at:3:40,cx:0:64". Pure functions.
 import { wholeCamera } from '../../plane/camera';
 import { optionParts, rangeText } from '../option_parts';
+import type { OutputPlace } from './captured';
 import type { PictureView } from '../weights/value_picture';
 
 export const VIEWS = ['outputs', 'histogram', 'picture'] as const;
@@ -12,13 +13,6 @@ export const CELLS = {
 } as const;
 export type CellsOf = keyof typeof CELLS;
 export const ALL_CELLS = Object.keys(CELLS) as readonly CellsOf[];
-
-// Which values of the session.
-export interface OutputPlace {
-  readonly step: number;
-  readonly op: number;
-  readonly output: string;
-}
 
 export interface ValuesOptions extends PictureView {
   readonly of: OutputPlace | null; // null: none is chosen

@@ -7,7 +7,15 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Breakdown, Findings, Op } from '../../../src/net/types';
+import { formatValue } from '../../../src/charts/table';
+import type {
+  Breakdown,
+  CapturedOutputs,
+  CapturedOutputValues,
+  Findings,
+  MeanAttention,
+  Op,
+} from '../../../src/net/types';
 import { startBrowser } from '../support/harness';
 import { settled } from '../support/map_panel';
 import { PageFixture, sumOfCanvas } from '../support/page_fixture';
@@ -36,13 +44,15 @@ afterAll(async () => {
 // The program beside the server writes the file, once.
 async function exported(): Promise<void> {
   session = await fixture.recorded(12);
-  if (existsSync(file)) return;
-  const program = join(dirname(process.env.TT_SERVER ?? ''), 'tt');
-  const trace = join(fixture.server.data, `${session}.ttrace`);
-  execFileSync(program, ['export', '-q', trace, '-o', file]);
+  if (!existsSync(file)) write(session, file);
 }
 
-async function open(...parts: readonly string[]): Promise<Opened> {
+function write(id: string, to: string): void {
+  const program = join(dirname(process.env.TT_SERVER ?? ''), 'tt');
+  execFileSync(program, ['export', '-q', join(fixture.server.data, `${id}.ttrace`), '-o', to]);
+}
+
+async function open(parts: readonly string[] = [], of = file): Promise<Opened> {
   const context = await browser.newContext({
     viewport: { width: 1440, height: 900 },
     colorScheme: 'dark',
@@ -58,7 +68,7 @@ async function open(...parts: readonly string[]): Promise<Opened> {
   page.on('console', (message) => {
     if (message.type() === 'error') opened.errors.push(message.text());
   });
-  await page.goto(`${pathToFileURL(file).href}#${['1', ...parts].join('&')}`);
+  await page.goto(`${pathToFileURL(of).href}#${['1', ...parts].join('&')}`);
   await page.locator('.status-id').waitFor();
   await page.locator('.strip-chart[aria-label^="Memory of the model: "]').waitFor();
   return opened;
@@ -127,7 +137,7 @@ describe('a file with the page and a session', () => {
     for (const link of links) {
       await fixture.show(session, link);
       const live = await settled(() => fixture.pixels('.plane-base'));
-      const opened = await open(`session=${session}`, link);
+      const opened = await open([`session=${session}`, link]);
       expect(await settled(() => sumOfCanvas(opened.page, '.plane-base'))).toBe(live);
       const title = '.inspection header h2';
       expect(await opened.page.locator(title).innerText()).toBe(
@@ -139,7 +149,7 @@ describe('a file with the page and a session', () => {
 
   it('plays the run', async () => {
     await exported();
-    const opened = await open('step=2');
+    const opened = await open(['step=2']);
     const bar = opened.page.getByRole('region', { name: 'Playback' });
     const position = (): Promise<string> => bar.locator('.playback-position').innerText();
     const before = await position();
@@ -148,9 +158,50 @@ describe('a file with the page and a session', () => {
     await closed(opened);
   });
 
+  it('has the captured values of a session: list, histograms, and lines of attention', async () => {
+    const captured = await fixture.recorded(4, { prompt: 'a b c', capture: ['^l_out', 'attention', 'lens'] }); // prettier-ignore
+    const own = join(folder, 'captured.html');
+    write(captured, own);
+    const { rows, total } = await fixture.get<CapturedOutputs>('values?limit=10000');
+    const opened = await open(['full=values'], own);
+    const { page } = opened;
+    const panel = page.getByRole('tabpanel', { name: 'Values' });
+    await panel.getByText('The values themselves are not in this file').waitFor();
+    const grid = panel.getByRole('grid', { name: 'Captured values' });
+    expect(await grid.getAttribute('aria-rowcount')).toBe(String(total + 1));
+    expect(await panel.getByRole('radio', { name: 'Picture' }).count()).toBe(0);
+    // The histogram of the last output.
+    const at = rows.findLastIndex(({ part }) => part === 'output');
+    const { step = 0, op = 0, output = '' } = rows[at] ?? {};
+    const query = `steps/${step}/ops/${op}/values?output=${encodeURIComponent(output)}&limit=0`;
+    const { nan, histogram } = await fixture.get<CapturedOutputValues>(query);
+    await page.evaluate((hash) => {
+      location.hash = hash;
+    }, `#1&full=values&p.values=of:${step}:${op},n:${encodeURIComponent(output)},show:histogram`); // prettier-ignore
+    await panel.getByText(`${output} `).first().waitFor();
+    await panel.getByText(`${nan} NaN`).waitFor();
+    await panel.getByLabel(new RegExp(`: histogram of ${histogram.length} bins`)).waitFor();
+    // What a token looks at, as the mean of all heads.
+    const token = 4;
+    const means = await fixture.get<{ rows: MeanAttention[] }>(`attention/tokens?from_token=${token}&to_token=${token + 1}`); // prettier-ignore
+    const most = [...(means.rows[0]?.weights ?? [])].sort((a, b) => b - a);
+    await page.evaluate((hash) => {
+      location.hash = hash;
+    }, `#1&sel=k:${token}&p.chat=attention`); // prettier-ignore
+    const lines = page.locator('.attention-lines g');
+    await expect.poll(() => lines.evaluateAll((all) => all.map((one) => Number((one as SVGElement).dataset.weight)))).toEqual(most.slice(0, 8)); // prettier-ignore
+    const said = page.getByRole('group', { name: 'Attention of a token' });
+    expect(await said.innerText()).toContain(formatValue('share', most[0] ?? NaN));
+    // Of one layer alone it is not held, and the page says so.
+    await page.locator('.looked-at').getByLabel('Layer').selectOption('1');
+    await said.getByText('open the session with tt-server').waitFor();
+    expect(await lines.count()).toBe(0);
+    await closed(opened);
+  });
+
   it('says in its place what it does not hold', async () => {
     await exported();
-    const opened = await open('q=tensor:ffn', 'p.table=all,by:layer');
+    const opened = await open(['q=tensor:ffn', 'p.table=all,by:layer']);
     await opened.page.getByRole('tabpanel', { name: 'Table' }).getByText('open the session with tt-server').waitFor(); // prettier-ignore
     await closed(opened);
   });

@@ -15,12 +15,13 @@ describe('what a file asks beforehand', () => {
     }
     // Each question is asked with numbers of the session in its placeholders.
     const names: Readonly<Record<string, RegExp>> = {
-      once: /^(?!.*\{(step|next|from|template|layer)\})/s,
+      once: /^(?!.*\{(step|next|from|to|template|layer|op|output)\})/s,
       tokens: /\{from\}/,
       steps: /\{from\}/,
       step: /\{step\}/,
       template: /\{(template|step)\}/,
       layer: /\{layer\}/,
+      output: /\{step\}/,
     };
     for (const { each, target, body = '' } of all) expect(target + body).toMatch(names[each] ?? /$^/); // prettier-ignore
   });
