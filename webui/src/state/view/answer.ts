@@ -171,11 +171,16 @@ const PANELS: Readonly<Record<Answer['panel'], string>> = {
 // Shows the answer, not what was selected before, and says so: Undo and the browser's Back restore
 // that.
 export async function showAnswer(store: Store, answer: Answer): Promise<void> {
-  const { panel, topic } = answer;
+  const { panel, topic, options } = answer;
   const session = store.open.peek();
   const before = store.navigation.view.peek();
   store.reveal(panel);
-  if (!session || !(await showView(store, session, answer))) return;
+  if (!session) {
+    // A panel of models answers it also without one.
+    if (options !== undefined) store.navigation.setOptions(panel, options, 'push');
+    return;
+  }
+  if (!(await showView(store, session, answer))) return;
   const answers = answersOf(session);
   answers.value = { ...answers.peek(), [panel]: (answers.peek()[panel] ?? 0) + 1 };
   const answered = answeredOf(session);

@@ -274,6 +274,15 @@ describe('the weights panel', () => {
     await panel().getByText(`reference small: ${floatText(own.value ?? NaN)}`).waitFor();
   });
 
+  it('is opened on the errors by the question about them, also without a session', async () => {
+    const { page } = fixture;
+    await page.getByRole('button', { name: 'Questions' }).click();
+    await page.getByText('Which tensor lost most by quantization?').click();
+    await expect.poll(() => options().show).toBe('errors');
+    await panel().getByText('Choose a reference').waitFor();
+    expect(fixture.session).toBe(null);
+  });
+
   it('weighs the errors by an importance matrix, which is no model to choose', async () => {
     const session = await fixture.recorded(4);
     await fixture.show(session, 'full=weights', 'p.weights=m:q4,ref:small,show:errors');
