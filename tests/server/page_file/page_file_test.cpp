@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <format>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -17,6 +18,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_paths.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/format/model/lens_values.h"
 
 namespace tt::test {
 namespace {
@@ -143,6 +145,42 @@ TEST_F(PageFile, LeavesOutDetailsWhereItWouldBeTooLarge) {
   const Status none = write();
   ASSERT_FALSE(none.has_value());
   EXPECT_TRUE(none.error().message.contains("tt-server")) << none.error().message;
+}
+
+// Each of their questions is a walk over the steps.
+TEST_F(PageFile, AsksAboutCapturedValuesWhereThereAreSome) {
+  std::ofstream(options_.viewer) << R"(<script type="application/json" id="questions">[
+{"each":"output","method":"GET","target":"sessions/{session}/steps/{step}/ops/{op}/values?output={output}&limit=0"},
+{"each":"tokens","every":5,"captured":true,"method":"GET","target":"sessions/{session}/attention/tokens?from_token={from}&to_token={to}"}
+]</script>)";
+  ASSERT_TRUE(write().has_value());
+  EXPECT_EQ(keys(read(), "").size(), 0U);
+
+  RandomSession session = plausible_session(1, kSteps);
+  const auto has_graph = [](const Step& step) { return step.graph.v != 0; };
+  const auto step = std::ranges::find_if(session.steps, has_graph);
+  ASSERT_NE(step, session.steps.end());
+  session.values = {
+      {.step = step->id,
+       .outputs = {{.op = OpId{0}, .ne = {2, 1, 1, 1}, .values = {0.5F, 1.5F}},
+                   // Texts are not asked about.
+                   {.op = OpId{1}, .of = kLensValues, .ne = {2, 1, 1, 1}, .values = {0, 0}}}}};
+  std::filesystem::remove(options_.session);
+  ASSERT_TRUE(write_session(options_.session, session).has_value());
+  ASSERT_TRUE(write().has_value());
+  const Json file = read();
+  const auto asked = keys(file, "/values?output=");
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_TRUE(asked.front().contains(std::format("/steps/{}/ops/0/", step->id.v))) << asked.front();
+  for (const Json& one : file["answers"])
+    if (one["key"] == asked.front()) {
+      EXPECT_EQ(one["status"], 200);
+      EXPECT_EQ(Json::parse(std::string(one["body"]))["histogram"].size(), 64U);
+    }
+  const auto tokens = static_cast<std::uint32_t>(session.tokens.size());
+  const auto pages = keys(file, "from_token=");
+  EXPECT_EQ(pages.size(), std::max(1U, (tokens + 4) / 5));
+  EXPECT_TRUE(pages.front().ends_with("from_token=0&to_token=5")) << pages.front();
 }
 
 TEST_F(PageFile, IsNotWrittenWithoutThePageOrOfARunningSession) {
