@@ -173,11 +173,6 @@ ModelManager::Slot* ModelManager::slot_of(const std::string& id) {
   return found == slots_.end() ? nullptr : &found->second;
 }
 
-// 0: never requested. A load that has just failed may not be recorded in `failed` yet.
-std::uint64_t ModelManager::failed_sequence(const Slot& slot) {
-  return slot.load_sequence != 0 ? slot.load_sequence : slot.failed;
-}
-
 bool ModelManager::is_unloading(const std::string& id) const {
   return std::ranges::contains(unloading_, id, &PendingUnload::id);
 }
@@ -196,9 +191,8 @@ ModelEntry ModelManager::entry_of(const std::string& id, const Slot& slot) const
     if (!slot.queue) return entry;
     const LoadState load = slot.queue->load_state();
     entry.load_progress = load.progress;
-    entry.error = load.error;
     entry.warning = load.warning;
-    if (load.phase == LoadPhase::Failed) entry.state = ModelState::Failed;
+    // Until load_ended() has made its room free again, a load that failed is still a load.
     if (load.phase == LoadPhase::Ready) {
       entry.state = ModelState::Loaded;
       entry.facts = slot.queue->facts();
@@ -266,8 +260,8 @@ std::optional<ModelEntry> ModelManager::current() const {
         rank.first = 2;
         break;
       case ModelState::Failed:
-        if (failed_sequence(slot) == 0) continue;  // it was never requested
-        rank = {1, static_cast<std::int64_t>(failed_sequence(slot))};
+        if (slot.failed == 0) continue;  // it was never requested
+        rank = {1, static_cast<std::int64_t>(slot.failed)};
         break;
       default:
         continue;
@@ -359,7 +353,6 @@ std::expected<ModelEntry, Problem> ModelManager::unload(const std::string& id) {
 
 // Whether the model failed because of its file.
 bool ModelManager::is_refused(const Slot& slot) {
-  if (slot.queue) return slot.queue->load_state().is_refused;
   return slot.error.empty() ? !slot.found.error.empty() : slot.is_refused;
 }
 

@@ -141,7 +141,6 @@ class ModelManager {
   std::string id_for(const FoundModel& found);  // requires mutex_
   static std::filesystem::path real_path(const std::filesystem::path& path);
   std::string crash_reason(const std::string& id, const Slot& slot) const;
-  static std::uint64_t failed_sequence(const Slot& slot);
   static bool is_refused(const Slot& slot);
   static Problem failed(std::string detail, bool is_refused);
   static Problem busy(const std::string& id);

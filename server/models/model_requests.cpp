@@ -34,12 +34,11 @@ std::expected<ModelManager::QueuePtr, Problem> ModelManager::queue_for(
     const ModelEntry entry = entry_of(id, slot);
     if (entry.state == ModelState::Loaded) loaded.emplace_back(id, slot.queue);
     if (entry.state == ModelState::Loading) progress = entry.load_progress;
-    const std::uint64_t sequence = failed_sequence(slot);
-    const bool was_requested = sequence > 0 || !model_id.empty();
-    if (entry.state == ModelState::Failed && was_requested && sequence >= last_failed) {
+    const bool was_requested = slot.failed > 0 || !model_id.empty();
+    if (entry.state == ModelState::Failed && was_requested && slot.failed >= last_failed) {
       error = entry.error;
       refused = is_refused(slot);
-      last_failed = sequence;
+      last_failed = slot.failed;
     }
   }
   if (loaded.size() == 1) return loaded.front().second;

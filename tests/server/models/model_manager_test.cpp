@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/server/models/model_files.h"
+#include "tests/support/models/model_edit.h"
 #include "tests/support/wait.h"
 #include "tracer/engine/backends.h"
 
@@ -103,6 +104,27 @@ TEST_F(ModelManagerTest, ReportsEachLinkOutsideOnce) {
   ASSERT_EQ(reported.size(), 1U);
   EXPECT_TRUE(reported[0].starts_with("link: " + (folder.path() / "link.gguf").string()))
       << reported[0];
+}
+
+// Whoever sees that a load has failed can load another model: the failed one has no room any more.
+TEST_F(ModelManagerTest, AFailedModelHasNoRoomAmongTheLoadedOnes) {
+  for (const char* name : {"a", "b"}) {
+    with_changes(folder.path() / "c.gguf", folder.path() / (std::string(name) + ".gguf"),
+                 [](gguf_context* file) { gguf_remove_key(file, "tokenizer.ggml.model"); });
+  }
+  ModelManager manager(options(1), ends);
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = i % 2 == 0 ? "a" : "b";
+    const auto accepted = manager.load(id);
+    ASSERT_TRUE(accepted.has_value()) << i << ": " << accepted.error().detail;
+    EXPECT_EQ(accepted->state, ModelState::Loading);
+    // Mostly without a pause: what comes between the failure and the end of the load is short.
+    ASSERT_TRUE(wait_until([&] {
+      for (int poll = 0; poll < 1000; ++poll)
+        if (manager.model(id)->state == ModelState::Failed) return true;
+      return false;
+    }));
+  }
 }
 
 TEST_F(ModelManagerTest, IsThreadSafe) {
