@@ -13,8 +13,9 @@ namespace tt::sql {
 namespace {
 
 // Functions without side effects. Functions added by later SQLite versions are not allowed, and
-// neither is json_pretty(), whose result can be a million times larger than its arguments: SQLite
-// builds it before it applies the length limit.
+// neither are json_pretty(), whose result can be a million times larger than its arguments (SQLite
+// builds it before it applies the length limit), and json_patch(), which looks for each name of one
+// object among all names of the other: one call, which cannot be interrupted, takes seconds.
 constexpr std::string_view kFunctions =
     " abs char coalesce concat concat_ws format glob hex if ifnull iif instr length "
     " like likelihood likely lower ltrim max min nullif octet_length printf quote "
@@ -30,9 +31,9 @@ constexpr std::string_view kFunctions =
     " ln log log10 log2 mod pi pow power radians sin sinh sqrt tan tanh trunc "
     " json json_array json_array_insert json_array_length json_error_position "
     " json_extract json_group_array json_group_object json_insert json_object "
-    " json_patch json_quote json_remove json_replace json_set json_type "
+    " json_quote json_remove json_replace json_set json_type "
     " json_valid jsonb jsonb_array jsonb_array_insert jsonb_extract jsonb_group_array "
-    " jsonb_group_object jsonb_insert jsonb_object jsonb_patch jsonb_remove "
+    " jsonb_group_object jsonb_insert jsonb_object jsonb_remove "
     " jsonb_replace jsonb_set -> ->> ";
 
 bool is_session_table(std::string_view name) {

@@ -37,6 +37,10 @@ struct Statement {
 
 std::vector<Statement> statements() {
   const std::string json = "'" + repeat(900, "[") + "1" + repeat(900, "]") + "'";
+  const auto object = [](char name) {
+    return std::format(R"('{{' || replace(printf('%19000s', ''), ' ', '"{}":1,') || '"z":1}}')",
+                       name);
+  };
   return {
       {"doubling UNION ALL", doubling(30, "SELECT a FROM {0} UNION ALL SELECT a FROM {0}")},
       {"doubling UNION", doubling(30, "SELECT a FROM {0} UNION SELECT a FROM {0}")},
@@ -75,6 +79,8 @@ std::vector<Statement> statements() {
       {"json_pretty", "SELECT length(json_pretty(" + json + "))"},
       {"json_pretty with indentation",
        "SELECT length(json_pretty(" + json + ", printf('%200000s', '')))"},
+      {"json_patch", "SELECT length(json_patch(" + object('a') + ", " + object('b') + "))"},
+      {"jsonb_patch", "SELECT length(jsonb_patch(" + object('a') + ", " + object('b') + "))"},
       {"json_group_array",
        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
        "length(json_group_array(printf('%200000s', ''))) FROM n"},
