@@ -232,6 +232,41 @@ class FileTest(unittest.TestCase):
         with self.assertRaisesRegex(tt.DamagedSession, "SQLite file of another program"):
             tt.open(other)
 
+    def test_pipes_are_refused(self) -> None:
+        pipe = sessions.folder() / "pipe.ttrace"
+        os.mkfifo(pipe)
+        with self.assertRaisesRegex(tt.SessionError, "cannot be read: it is not a regular file"):
+            tt.open(pipe)
+        for suffix in ("-journal", "-wal", "-shm"):
+            path = self.copy("beside.ttrace")
+            beside = Path(f"{path}{suffix}")
+            os.mkfifo(beside)
+            with self.assertRaisesRegex(tt.SessionError, f"{suffix} cannot be read: it is not a"):
+                tt.open(path)
+            beside.unlink()
+
+    def test_a_change_that_was_interrupted_is_undone(self) -> None:
+        # As a power loss leaves it: the journal is on the disk, and so is a part of the change.
+        path, cut = self.copy("changing.ttrace"), sessions.folder() / "cut.ttrace"
+        db = sqlite3.connect(path, isolation_level=None)
+        for statement in ("PRAGMA synchronous=FULL", "PRAGMA cache_size=1", "PRAGMA cache_spill=1"):
+            db.execute(statement)
+        db.execute("BEGIN")
+        db.execute("UPDATE tt_step SET packed = zeroblob(length(packed))")
+        db.execute("UPDATE tt_token SET text = 'wrong'")
+        shutil.copy(path, cut)
+        shutil.copy(f"{path}-journal", f"{cut}-journal")
+        db.execute("ROLLBACK")
+        db.close()
+        self.assertNotEqual(cut.read_bytes(), path.read_bytes())
+        for reader in ("decoder", "extension"):
+            half = sessions.folder() / f"half-{reader}.ttrace"
+            shutil.copy(cut, half)
+            shutil.copy(f"{cut}-journal", f"{half}-journal")
+            with tt.open(half, reader=reader) as undone, tt.open(path) as whole:
+                self.assertEqual(len(undone.accesses()), len(whole.accesses()))
+                self.assertEqual(list(undone.tokens().text), list(whole.tokens().text))
+
     def test_a_name_with_special_characters(self) -> None:
         with tt.open(self.copy("a b?c#d%20é.ttrace")) as session:
             self.assertEqual(len(session.tokens()), 13)

@@ -148,8 +148,8 @@ def connect(path: Path) -> sqlite3.Connection:
     """Opens a session file for reading. The tables of a file are checked first: SQLite would
     evaluate what a foreign schema contains."""
     check_header(path)
-    address = f"file:{quote(os.path.abspath(path))}?mode=ro"
-    db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
+    _roll_back(path)
+    db = _open(path, "ro")
     try:
         db.text_factory = _text
         db.execute("PRAGMA trusted_schema = OFF")
@@ -168,9 +168,43 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"file:{quote(os.path.abspath(path))}?mode={mode}"
+    return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
+
+
+def _roll_back(path: Path) -> None:
+    """Undoes a change of the file that was interrupted, such as a rename of the session. SQLite
+    does it for a connection that may write; a read-only one cannot."""
+    for suffix in ("-journal", "-wal", "-shm"):
+        beside = Path(f"{path}{suffix}")
+        if beside.exists() and not beside.is_file():  # SQLite would wait for the writer of a pipe
+            raise SessionError(f"{beside} cannot be read: it is not a regular file.")
+    journal = Path(f"{path}-journal")
+    if not journal.exists() or journal.stat().st_size == 0:
+        return
+    db = _open(path, "rw")
+    try:
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.OperationalError as error:
+        if not journal.exists():
+            return
+        raise SessionError(
+            f"A change of {path} was interrupted and cannot be undone: {error}. Copy the file and "
+            "its -journal file into a folder that is writable."
+        ) from error
+    except SQLITE_ERRORS as error:
+        raise damage(path, error) from error
+    finally:
+        db.close()
+
+
 def check_header(path: Path) -> None:
     """Whether a file is a session of a known version, from its first 100 bytes."""
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise SessionError(f"{path} cannot be read: it is not a regular file.")
         with open(path, "rb") as file:
             head = file.read(100)
     except FileNotFoundError as error:
