@@ -14,7 +14,8 @@
 //   ./tt bench soak --minutes 60
 //   ./tt test soak                   the short form: the same events in a minute, without the verdict
 //                                    on the memory
-//   ./tt bench soak --data FOLDER    on a disk of yours instead of one of `--disk` bytes
+//   ./tt bench soak --data FOLDER    on a disk of yours instead of one of `--disk` bytes; the build
+//                                    environment has no mkfs.ext4, so make it outside
 //
 // The memory group and the disk need root; without it, a line says what is missing.
 import { execFileSync, spawn } from 'node:child_process';
@@ -79,7 +80,7 @@ function makeDisk(folder) {
   }
   // Not a tmpfs: its files count as memory of the group, and an NDJSON export of a long session has
   // 200 MB.
-  return { data, kind: 'the disk of the temporary folder (a disk of its own needs root and a loop device)' };
+  return { data, kind: 'the disk of the temporary folder (a disk of its own needs root, mkfs.ext4 and a loop device)' };
 }
 
 // cgroup v1 or v2; null if this process may not.
