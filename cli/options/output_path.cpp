@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <format>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -54,6 +55,18 @@ std::optional<fs::path> same_input(const fs::path& output, const std::vector<fs:
   return std::nullopt;
 }
 
+// The session whose journal a file of this name would be. SQLite applies it, or removes it.
+std::optional<fs::path> session_of_journal(const fs::path& output) {
+  std::error_code none;
+  for (const std::string_view journal : kJournals) {
+    const std::string name = without_links(fs::absolute(output, none)).string();
+    if (!name.ends_with(journal)) continue;
+    const fs::path session = name.substr(0, name.size() - journal.size());
+    if (fs::is_regular_file(session, none)) return session;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::expected<fs::path, std::string> output_path(const fs::path& output, Target target,
@@ -78,6 +91,8 @@ std::expected<fs::path, std::string> output_path(const fs::path& output, Target 
   if (const auto input = same_input(output, inputs))
     return wrong(
         std::format("is the same file as the input {}. Choose another name.", input->string()));
+  if (const auto session = session_of_journal(output))
+    return wrong(std::format("would be a journal of {}. Choose another name.", session->string()));
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     if (target == Target::FileOrPipe) return output;
     return wrong("is not a regular file. Choose another name.");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <format>
 #include <fstream>
 #include <set>
 #include <string>
@@ -118,6 +119,18 @@ TEST(Output, NeverReplacesASessionThatIsBeingRecorded) {
     const Result result = run_tt(folder, arguments);
     EXPECT_EQ(result.code, 1);
     EXPECT_TRUE(result.err.contains("is being recorded")) << result.err;
+  }
+  // Nor what SQLite keeps beside it, or would take for that.
+  for (const char* suffix : {"-wal", "-shm", "-journal"}) {
+    for (const char* verb : {"report s.ttrace --format md", "model small --layers 2 -q"}) {
+      const fs::path beside = folder.path() / (std::string("live.ttrace") + suffix);
+      const std::string before = fs::exists(beside) ? contents(beside) : "";
+      const Result rejected =
+          run_tt(folder, std::format("{} --force -o live.ttrace{}", verb, suffix));
+      EXPECT_EQ(rejected.code, 1) << verb << suffix;
+      EXPECT_TRUE(rejected.err.contains("would be a journal of ")) << rejected.err;
+      EXPECT_EQ(fs::exists(beside) ? contents(beside) : "", before);
+    }
   }
   SessionInfo info = test::SmallSession::small_info();
   info.state = SessionState::Done;
