@@ -67,6 +67,7 @@ std::string not_regular_reason(fs::file_type type) {
 class InputFile::Buffer : public std::streambuf {
  public:
   explicit Buffer(int fd) : fd_(fd) {}
+  void wait_for_writer() { waits_ = true; }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() override { ::close(fd_); }
@@ -78,7 +79,7 @@ class InputFile::Buffer : public std::streambuf {
     ssize_t got = 0;
     while ((got = ::read(fd_, bytes_.data(), bytes_.size())) < 0) {
       pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
-      if (errno == EAGAIN && (::poll(&ready, 1, -1) > 0 || errno == EINTR)) continue;  // a pipe
+      if (errno == EAGAIN && waits_ && (::poll(&ready, 1, -1) > 0 || errno == EINTR)) continue;
       if (errno != EINTR) break;
     }
     if (got < 0) error_ = errno;
@@ -89,6 +90,7 @@ class InputFile::Buffer : public std::streambuf {
 
  private:
   int fd_;
+  bool waits_ = false;
   int error_ = 0;
   std::array<char, 1U << 16> bytes_;
 };
@@ -121,6 +123,8 @@ Expected<InputFile> InputFile::open(const fs::path& path, InputKind kind) {
   const bool pipe = S_ISFIFO(facts.st_mode) || (S_ISCHR(facts.st_mode) && ::isatty(fd) == 1);
   if (!S_ISREG(facts.st_mode) && !(pipe && kind == InputKind::RegularOrPipe))
     return std::unexpected(cannot_read(path, not_regular_reason(type_of(facts.st_mode))));
+  // Others are read without waiting: for the kernel, /proc/kmsg is a regular file.
+  if (pipe) buffer->wait_for_writer();
   return InputFile(path, std::move(buffer));
 }
 
