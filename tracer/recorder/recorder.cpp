@@ -42,9 +42,6 @@ Recorder::~Recorder() {
 void Recorder::begin(SessionInfo& info, const std::filesystem::path& file,
                      RecordingOptions options) {
   next_step_ = {};
-  epoch_ = std::chrono::steady_clock::now();
-  info.start_utc_ns =
-      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   residency_ = std::move(options.residency);
   residency_interval_ = Ns{std::chrono::nanoseconds(options.residency_interval).count()};
   last_residency_.reset();
@@ -54,10 +51,16 @@ void Recorder::begin(SessionInfo& info, const std::filesystem::path& file,
     info.facts.emplace_back("trace.residency", is_known ? "mincore" : residency_->unavailable());
     if (!is_known) residency_.reset();
   }
-  post(Begin{info, file, epoch_, options.minor_faults});
-  std::unique_lock lock(mutex_);
-  session_changed_.wait(lock, [this] { return session_open_; });
+  post(Begin{info, file, options.minor_faults});
+  {
+    std::unique_lock lock(mutex_);
+    session_changed_.wait(lock, [this] { return session_open_; });
+  }
   if (machine_ != nullptr) machine_->begin();
+  epoch_ = std::chrono::steady_clock::now();
+  info.start_utc_ns =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  post(Started{epoch_, info.start_utc_ns});
 }
 
 void Recorder::take_conditions(Step& step) {
@@ -293,7 +296,6 @@ void Recorder::handle(Begin& begin) {
   losses_ = {};
   steps_written_ = 0;
   error_.clear();
-  epoch_ns_ = std::chrono::nanoseconds(begin.epoch.time_since_epoch()).count();
   if (faults_ != nullptr) {
     faults_->start(begin.minor_faults);
     faults_lost_before_ = faults_->lost();
@@ -309,6 +311,12 @@ void Recorder::handle(Begin& begin) {
     fail(writer.error());
   }
   set_open(true);
+}
+
+void Recorder::handle(Started& started) {
+  epoch_ns_ = std::chrono::nanoseconds(started.epoch.time_since_epoch()).count();
+  if (!writing()) return;
+  if (auto set = writer_->set_start(started.utc_ns); !set) fail(set.error());
 }
 
 void Recorder::set_open(bool open) {

@@ -63,8 +63,8 @@ class Recorder {
            std::size_t max_waiting_bytes = kMaxWaitingBytes);
   ~Recorder();
 
-  // Waits until the file has been created, so that no step is delayed by it. Sets the session's
-  // Ns{0} to now and info.start_utc_ns accordingly, and adds a fact about residency if asked for.
+  // Waits until the file has been created, so that no step is delayed by it: a disk may take 0.1 s.
+  // The session begins then: Ns{0} and info.start_utc_ns. Adds a fact about residency if asked for.
   void begin(SessionInfo& info, const std::filesystem::path& file, RecordingOptions options = {});
   std::chrono::steady_clock::time_point epoch() const { return epoch_; }
   void tokens(std::vector<Token> tokens);
@@ -95,8 +95,11 @@ class Recorder {
   struct Begin {
     SessionInfo info;
     std::filesystem::path file;
-    std::chrono::steady_clock::time_point epoch;
     bool minor_faults;
+  };
+  struct Started {
+    std::chrono::steady_clock::time_point epoch;
+    std::int64_t utc_ns;
   };
   struct Finish {
     SessionInfo info;
@@ -117,8 +120,8 @@ class Recorder {
     bool count_mismatch = false;
     StepValues values{};
   };
-  using Message = std::variant<Begin, std::vector<Token>, StepResidency, StepBuffer*, Recorded,
-                               StepValues, Untimed, Finish, Flush, Quit>;
+  using Message = std::variant<Begin, Started, std::vector<Token>, StepResidency, StepBuffer*,
+                               Recorded, StepValues, Untimed, Finish, Flush, Quit>;
   struct Uncommitted {
     Step step;
     KnownGraphPtr graph;  // null: no template
@@ -138,6 +141,7 @@ class Recorder {
   void run();
   void commit();
   void handle(Begin& begin);
+  void handle(Started& started);
   void handle(std::vector<Token>& tokens);
   void handle(StepResidency& residency);
   void handle(StepBuffer* buffer);

@@ -412,6 +412,7 @@ TEST(MachineState, ConditionsOfARecordedSessionAddUp) {
   }
   const std::uint64_t interval = sum_of(steps, &StepConditions::interval_ns);
   EXPECT_LE(interval, wall);
+  EXPECT_GE(interval, static_cast<std::uint64_t>(steps.back().end.v)) << "from the start on";
   std::int64_t durations = 0;
   for (const Step& step : steps) durations += (step.end - step.begin).v;
   EXPECT_GE(interval, static_cast<std::uint64_t>(durations));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/models/traced_model.h"
+#include "tests/support/sessions/small_session.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/test_paths.h"
 
@@ -67,6 +68,23 @@ TEST(Recorder, FullDiskEndsRecordingButNotGeneration) {
   const GenerationResult next = (*engine)->generate(greedy_tokens(8, 4), &recorder, captured);
   EXPECT_EQ(next.reason, StopReason::Length);
   EXPECT_TRUE(recorder.finish(info).error.empty());
+}
+
+// What the disk takes to create the file is before the session, also in a file that is never
+// finished.
+TEST(Recorder, TheSessionStartsWhenItsFileIsThere) {
+  const TempFolder folder;
+  const std::filesystem::path file = folder / "s.ttrace";
+  Recorder recorder(16, 1024, [](const std::string&, const Step&, const KnownGraphPtr&) {});
+  SessionInfo info = SmallSession::small_info();
+  info.start_utc_ns = 1;
+  recorder.begin(info, file);
+  EXPECT_TRUE(std::filesystem::exists(file));
+  recorder.flush();
+  const auto reader = SessionReader::open(file);
+  ASSERT_TRUE(reader.has_value()) << reader.error().message;
+  EXPECT_EQ(reader->info()->start_utc_ns, info.start_utc_ns);
+  EXPECT_GT(info.start_utc_ns, 1);
 }
 
 // Without flash attention, a list of cells has one number per element of V, which may be wider

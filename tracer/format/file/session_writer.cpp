@@ -305,6 +305,11 @@ Status SessionWriter::add_template(TemplateId id, const GraphTemplate& graph) {
   });
 }
 
+Status SessionWriter::set_start(std::int64_t utc_ns) {
+  return impl_->add(
+      [&] { return write_meta(*impl_->db, Meta{{"start_utc_ns", std::to_string(utc_ns)}}); });
+}
+
 Status SessionWriter::add_allocation(const Allocation& allocation) {
   return impl_->add([&]() -> Status {
     const auto packed = pack_addresses(allocation.addresses);

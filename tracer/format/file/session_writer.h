@@ -6,6 +6,7 @@
 // caller counts later steps as not written.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <filesystem>
 #include <memory>
@@ -26,6 +27,8 @@ class SessionWriter {
       const std::filesystem::path& path, const SessionInfo& info);
   ~SessionWriter();  // without finish(): state stays Running, as after a kill
 
+  // The Unix time of Ns{0}, if it was not known when the file was created.
+  std::expected<void, TraceError> set_start(std::int64_t utc_ns);
   // Add each template and allocation once, before the first step that uses it. Add tokens and
   // steps in order, numbered from 0 without gaps.
   std::expected<void, TraceError> add_template(TemplateId id, const GraphTemplate& graph);
