@@ -1,6 +1,7 @@
 #include "analysis/common/kernel.h"
 
 #include "analysis/common/rebuilt.h"
+#include "tracer/format/model/name_of.h"
 
 #include <algorithm>
 #include <array>
@@ -63,19 +64,8 @@ std::optional<Kernel> kernel_of(const GraphTemplate& graph, const Op& op,
 }
 
 const char* to_text(Kernel kernel) {
-  switch (kernel) {
-    case Kernel::Plain:
-      return "plain";
-    case Kernel::Repacked:
-      return "repacked";
-    case Kernel::Amx:
-      return "amx";
-    case Kernel::Llamafile:
-      return "llamafile";
-    case Kernel::Device:
-      return "device";
-  }
-  return "";
+  static constexpr std::array kWords = {"plain", "repacked", "amx", "llamafile", "device"};
+  return name_of(kWords, kernel);
 }
 
 }  // namespace tt

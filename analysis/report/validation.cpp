@@ -16,6 +16,7 @@
 #include "analysis/common/rebuilt.h"
 #include "analysis/fields/fields.h"
 #include "analysis/report/layer_work.h"
+#include "tracer/format/model/name_of.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -545,17 +546,8 @@ class StepChecks {
 const char* to_text(Check check) { return kCheckWords[static_cast<std::size_t>(check)]; }
 
 const char* to_text(CheckStatus status) {
-  switch (status) {
-    case CheckStatus::Passed:
-      return "passed";
-    case CheckStatus::Incomplete:
-      return "incomplete";
-    case CheckStatus::Failed:
-      return "failed";
-    case CheckStatus::NotApplicable:
-      return "not_applicable";
-  }
-  return "";
+  static constexpr std::array kWords = {"passed", "incomplete", "failed", "not_applicable"};
+  return name_of(kWords, status);
 }
 
 bool Validation::passed() const {

@@ -1,6 +1,7 @@
 #include "analysis/weights/pattern.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "analysis/fields/fields.h"
 #include "analysis/index/walk_outlines.h"
 #include "tracer/format/file/blob_codec.h"
+#include "tracer/format/model/name_of.h"
 
 namespace tt {
 
@@ -420,19 +422,8 @@ bool PatternTally::is_complete_token(const Step& head) {
 }
 
 const char* to_text(Cause cause) {
-  switch (cause) {
-    case Cause::Token:
-      return "token";
-    case Cause::KvWindow:
-      return "kv-window";
-    case Cause::Experts:
-      return "experts";
-    case Cause::Graph:
-      return "graph";
-    case Cause::Unfinished:
-      return "unfinished";
-  }
-  return "graph";
+  static constexpr std::array kWords = {"token", "kv-window", "experts", "graph", "unfinished"};
+  return name_of(kWords, cause);
 }
 
 std::expected<Determinism, TraceError> determinism(const SessionReader& reader,

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <format>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include "api/exchange/run_folder/tar.h"
 #include "server/sessions/move_file.h"
 #include "tracer/format/file/session_reader.h"
+#include "tracer/format/model/name_of.h"
 
 namespace tt {
 
@@ -55,16 +57,9 @@ Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
   return problem;
 }
 
-const char* name_of(ImportForm form) {
-  switch (form) {
-    case ImportForm::File:
-      return "upload.ttrace";
-    case ImportForm::Log:
-      return "upload.ndjson";
-    case ImportForm::RunFolder:
-      return "upload.tar";
-  }
-  return "";
+const char* file_name_of(ImportForm form) {
+  static constexpr std::array kNames = {"upload.ttrace", "upload.ndjson", "upload.tar"};
+  return name_of(kNames, form);
 }
 
 std::expected<void, Problem> to_expected(std::optional<Problem> rejected) {
@@ -101,7 +96,7 @@ std::expected<SessionImport, Problem> SessionImport::begin(SessionStore& session
   if (!claim) return std::unexpected(claim.error());
   auto folder = WorkFolder::make(sessions.folder());
   if (!folder) return std::unexpected(problem_of(folder.error()));
-  const std::filesystem::path path = folder->path() / name_of(form);
+  const std::filesystem::path path = folder->path() / file_name_of(form);
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) return std::unexpected(problem_of(system_error(path)));
   return SessionImport(sessions, retention, *std::move(claim), *std::move(folder), file, form);
@@ -114,7 +109,7 @@ SessionImport::SessionImport(SessionStore& sessions, Retention& retention, Reten
       claim_(std::move(claim)),
       folder_(std::move(folder)),
       form_(form),
-      path_(folder_.path() / name_of(form)),
+      path_(folder_.path() / file_name_of(form)),
       file_(file) {}
 
 SessionImport::SessionImport(SessionImport&& other) noexcept

@@ -1,21 +1,14 @@
 #include "tracer/request/memory.h"
 
+#include <array>
+
+#include "tracer/format/model/name_of.h"
+
 namespace tt {
 
 const char* to_text(MemoryState::Phase phase) {
-  switch (phase) {
-    case MemoryState::Phase::Off:
-      return "off";
-    case MemoryState::Phase::Learning:
-      return "learning";
-    case MemoryState::Phase::Fits:
-      return "fits";
-    case MemoryState::Phase::Active:
-      return "active";
-    case MemoryState::Phase::Unavailable:
-      return "unavailable";
-  }
-  return "";
+  static constexpr std::array kWords = {"off", "learning", "fits", "active", "unavailable"};
+  return name_of(kWords, phase);
 }
 
 }  // namespace tt

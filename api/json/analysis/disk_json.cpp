@@ -1,5 +1,7 @@
 #include "api/json/analysis/disk_json.h"
+#include "tracer/format/model/name_of.h"
 
+#include <array>
 #include <utility>
 
 namespace tt {
@@ -14,15 +16,8 @@ Json tally_json(const DiskTally& tally) {
 }
 
 const char* clock_text(DiskReads::Clock clock) {
-  switch (clock) {
-    case DiskReads::Clock::Unknown:
-      return "unknown";
-    case DiskReads::Clock::Given:
-      return "given";
-    case DiskReads::Clock::Faults:
-      return "page faults";
-  }
-  return "";
+  static constexpr std::array kWords = {"unknown", "given", "page faults"};
+  return name_of(kWords, clock);
 }
 
 }  // namespace

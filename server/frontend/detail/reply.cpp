@@ -1,39 +1,19 @@
 #include "server/frontend/detail/reply.h"
 
+#include <array>
+#include <cstddef>
 #include <format>
+#include <string_view>
+#include <utility>
 
 #include "server/frontend/detail/request_id.h"
 
 namespace tt {
 
 int status_of(RejectionReason reason) {
-  switch (reason) {
-    case RejectionReason::Malformed:
-      return 400;
-    case RejectionReason::Unauthorized:
-      return 401;
-    case RejectionReason::ForeignOrigin:
-      return 403;
-    case RejectionReason::NotFound:
-      return 404;
-    case RejectionReason::MethodNotAllowed:
-      return 405;
-    case RejectionReason::Timeout:
-      return 408;
-    case RejectionReason::BodyTooLarge:
-      return 413;
-    case RejectionReason::BodyType:
-      return 415;
-    case RejectionReason::UpgradeRequired:
-      return 426;
-    case RejectionReason::TooManyAttempts:
-      return 429;
-    case RejectionReason::HeadTooLarge:
-      return 431;
-    case RejectionReason::TooManyConnections:
-      return 503;
-  }
-  return 500;
+  static constexpr std::array kStatus = {400, 401, 403, 404, 405, 408,
+                                         413, 415, 426, 429, 431, 503};
+  return kStatus.at(static_cast<std::size_t>(reason));
 }
 
 }  // namespace tt
@@ -42,38 +22,24 @@ namespace tt::frontend {
 namespace {
 
 std::string_view status_text(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 204:
-      return "No Content";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 413:
-      return "Content Too Large";
-    case 415:
-      return "Unsupported Media Type";
-    case 426:
-      return "Upgrade Required";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 503:
-      return "Service Unavailable";
-    default:
-      return "Error";
-  }
+  static constexpr std::pair<int, std::string_view> kTexts[] = {
+      {200, "OK"},
+      {204, "No Content"},
+      {400, "Bad Request"},
+      {401, "Unauthorized"},
+      {403, "Forbidden"},
+      {404, "Not Found"},
+      {405, "Method Not Allowed"},
+      {408, "Request Timeout"},
+      {413, "Content Too Large"},
+      {415, "Unsupported Media Type"},
+      {426, "Upgrade Required"},
+      {429, "Too Many Requests"},
+      {431, "Request Header Fields Too Large"},
+      {503, "Service Unavailable"}};
+  for (const auto& [known, text] : kTexts)
+    if (known == status) return text;
+  return "Error";
 }
 
 }  // namespace
