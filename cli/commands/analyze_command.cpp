@@ -33,8 +33,8 @@ struct AnalyzeOptions {
 };
 
 void print_analyses() {
-  TextTable table({{"name"}, {"question"}});
-  for (const Analysis& row : analyses()) table.add({row.name, row.summary});
+  TextTable table({"name", "question"});
+  for (const Analysis& row : analyses()) table.add(row.name, row.summary);
   table.print();
 }
 
@@ -42,11 +42,11 @@ void print_parameters(const Analysis& row) {
   print_line("{}.", row.summary);
   if (row.parameters.empty()) return;
   put("\n");
-  TextTable table({{"parameter"}, {"default"}, {""}});
+  TextTable table({"parameter", "default", ""});
   for (const ParameterInfo& info : row.parameters) {
     std::string meaning = info.meaning;
     if (!info.words.empty()) meaning += (meaning.empty() ? "" : ": ") + join(info.words);
-    table.add({info.name, info.default_value, std::move(meaning)});
+    table.add(info.name, info.default_value, meaning);
   }
   table.print();
 }

@@ -7,14 +7,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <expected>
 #include <filesystem>
 #include <format>
-#include <iterator>
 #include <memory>
 #include <optional>
-#include <print>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -144,7 +141,7 @@ std::string model_line(const BenchRound& round) {
   return std::format("{}, {}, {} parameters, {}", round.facts.name, round.facts.description,
                      parameters < 1e9 ? std::format("{:.2f} M", parameters / 1e6)
                                       : std::format("{:.2f} B", parameters / 1e9),
-                     format_bytes(static_cast<double>(round.facts.size)));
+                     format_bytes(round.facts.size));
 }
 
 // What a child process finds wrong with the model.

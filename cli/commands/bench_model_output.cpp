@@ -14,43 +14,10 @@ namespace tt::cli {
 
 namespace {
 
-// Prints as a text table, or as a table of Markdown.
-class AnyTable {
- public:
-  AnyTable(std::vector<Column> columns, BenchFormat format)
-      : columns_(columns), markdown_(format == BenchFormat::Markdown), text_(std::move(columns)) {}
-  void add(std::vector<std::string> cells) {
-    if (markdown_) {
-      rows_.push_back(std::move(cells));
-    } else {
-      text_.add(std::move(cells));
-    }
-  }
-  void print() const {
-    if (!markdown_) return text_.print();
-    std::string names = "|", rule = "|";
-    for (const Column& column : columns_) {
-      names += std::format(" {} |", column.name);
-      rule += column.align == Align::Right ? " ---: |" : " --- |";
-    }
-    print_line("{}\n{}", names, rule);
-    for (const auto& row : rows_) {
-      std::string line = "|";
-      for (std::string cell : row) {
-        for (std::size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2)
-          cell.insert(at, "\\");
-        line += std::format(" {} |", cell);
-      }
-      print_line("{}", line);
-    }
-  }
-
- private:
-  std::vector<Column> columns_;
-  bool markdown_;
-  TextTable text_;
-  std::vector<std::vector<std::string>> rows_;
-};
+void print_table(const TextTable& table, BenchFormat format) {
+  if (format == BenchFormat::Markdown) return table.print_markdown();
+  table.print();
+}
 
 // "+1.2 %": how much longer.
 std::string change_text(double ratio) { return std::format("{:+.1f} %", 100 * (ratio - 1)); }
@@ -67,25 +34,18 @@ std::string speed_text(double ns, std::uint32_t tokens) {
 }
 
 void print_tests(const BenchResult& result, BenchFormat format) {
-  AnyTable table({{"test"},
-                  {"t/s", Align::Right},
-                  {"p5", Align::Right},
-                  {"p95", Align::Right},
-                  {"noise", Align::Right},
-                  {"t/s recorded", Align::Right},
-                  {"recording takes", Align::Right},
-                  {"99 % interval", Align::Right}},
-                 format);
+  TextTable table({"test", ">t/s", ">p5", ">p95", ">noise", ">t/s recorded", ">recording takes",
+                   ">99 % interval"});
   for (const SpeedTest& test : result.tests) {
     const SampleSpread times = sample_spread(test.samples_ns());
     const SpeedChange cost = test.recording_cost();
-    table.add({test_name(test.n_prompt, test.n_gen), speed_text(times.median, test.tokens()),
-               speed_text(times.p95, test.tokens()), speed_text(times.p5, test.tokens()),
-               std::format("{:.1f} %", 100 * test.noise()),
-               speed_text(sample_spread(test.recorded_ns).median, test.tokens()),
-               change_text(cost.ratio), interval_text(cost)});
+    table.add(test_name(test.n_prompt, test.n_gen), speed_text(times.median, test.tokens()),
+              speed_text(times.p95, test.tokens()), speed_text(times.p5, test.tokens()),
+              std::format("{:.1f} %", 100 * test.noise()),
+              speed_text(sample_spread(test.recorded_ns).median, test.tokens()),
+              change_text(cost.ratio), interval_text(cost));
   }
-  table.print();
+  print_table(table, format);
 }
 
 void print_ops(const SpeedTest& test, BenchFormat format) {
@@ -102,21 +62,16 @@ void print_ops(const SpeedTest& test, BenchFormat format) {
   if (rows.empty()) return;
   std::ranges::stable_sort(rows, std::ranges::greater(),
                            [](const Row& row) { return row.ns.median; });
-  AnyTable table({{"op, " + test_name(test.n_prompt, test.n_gen)},
-                  {"time per token", Align::Right},
-                  {"p5", Align::Right},
-                  {"p95", Align::Right},
-                  {"share", Align::Right},
-                  {"count per run", Align::Right}},
-                 format);
+  const std::string heading = "op, " + test_name(test.n_prompt, test.n_gen);
+  TextTable table({heading, ">time per token", ">p5", ">p95", ">share", ">count per run"});
   const double tokens = std::max(test.tokens(), 1U);
   for (const auto& [op, ns] : rows) {
-    table.add({op->op, format_duration(ns.median / tokens), format_duration(ns.p5 / tokens),
-               format_duration(ns.p95 / tokens), format_percent(ns.median, all),
-               std::format("{:.0f}", op->count)});
+    table.add(op->op, format_duration(ns.median / tokens), format_duration(ns.p5 / tokens),
+              format_duration(ns.p95 / tokens), format_percent(ns.median, all),
+              std::format("{:.0f}", op->count));
   }
   put("\n");
-  table.print();
+  print_table(table, format);
 }
 
 std::vector<Json> rows_of(const std::vector<BenchResult>& results) {
@@ -182,23 +137,16 @@ void print_comparison(const std::vector<ComparedTest>& tests, const std::string&
     return put_line(text_of(rows));
   }
   print_line("before   {}\nafter    {}\n", before, after);
-  AnyTable table({{"test"},
-                  {"t/s before", Align::Right},
-                  {"t/s after", Align::Right},
-                  {"time", Align::Right},
-                  {"99 % interval", Align::Right},
-                  {"noise", Align::Right},
-                  {"verdict"},
-                  {"op kinds"}},
-                 format);
+  TextTable table({"test", ">t/s before", ">t/s after", ">time", ">99 % interval", ">noise",
+                   "verdict", "op kinds"});
   for (const ComparedTest& test : tests) {
     const std::uint32_t tokens = test.n_prompt + test.n_gen;
-    table.add({test_name(test.n_prompt, test.n_gen), speed_text(test.before_ns, tokens),
-               speed_text(test.after_ns, tokens), change_text(test.change.ratio),
-               interval_text(test.change), std::format("{:.1f} %", 100 * test.change.noise),
-               to_text(test.change.verdict), ops_text(test)});
+    table.add(test_name(test.n_prompt, test.n_gen), speed_text(test.before_ns, tokens),
+              speed_text(test.after_ns, tokens), change_text(test.change.ratio),
+              interval_text(test.change), std::format("{:.1f} %", 100 * test.change.noise),
+              to_text(test.change.verdict), ops_text(test));
   }
-  table.print();
+  print_table(table, format);
 }
 
 void print_results_and_comparison(const std::vector<BenchResult>& results,

@@ -2,10 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <format>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -67,19 +65,18 @@ std::string shortened(std::string text) {
 }
 
 // Right minus left.
-template <class Text>
-std::string difference(double left, double right, Text text) {
+std::string difference(double left, double right, std::string (*text)(double)) {
   return (right < left ? "-" : "+") + text(std::abs(right - left));
 }
 
 void print_facts(const std::vector<ComparedFact>& facts) {
   if (facts.empty()) return;
-  TextTable table({{"fact"}, {"left"}, {"right"}});
+  TextTable table({"fact", "left", "right"});
   for (const ComparedFact& fact : facts) {
     const auto cell = [](const std::optional<std::string>& value) {
       return value ? shortened(*value) : std::string("-");
     };
-    table.add({fact.name, cell(fact.left), cell(fact.right)});
+    table.add(fact.name, cell(fact.left), cell(fact.right));
   }
   table.print();
   put("\n");
@@ -107,23 +104,19 @@ void print_counted(const Comparison& comparison) {
 void print_totals(const Comparison& comparison) {
   const TraceSums left = comparison.total.left.value_or(TraceSums{}),
                   right = comparison.total.right.value_or(TraceSums{});
-  TextTable table({{std::format("{} step", to_text(comparison.phase))},
-                   {"left", Align::Right},
-                   {"right", Align::Right},
-                   {"right-left", Align::Right},
-                   {"right/left", Align::Right}});
-  const auto row = [&](std::string name, double a, double b, const auto& text) {
-    table.add({std::move(name), text(a), text(b), difference(a, b, text), ratio(a, b)});
+  const std::string heading = std::format("{} step", to_text(comparison.phase));
+  TextTable table({heading, ">left", ">right", ">right-left", ">right/left"});
+  const auto row = [&](const char* name, double a, double b, std::string (*text)(double)) {
+    table.add(name, text(a), text(b), difference(a, b, text), ratio(a, b));
   };
   row("ops", left.executions, right.executions, count_text);
   row("accesses", left.accesses(), right.accesses(), count_text);
   row("bytes read", left.bytes_read, right.bytes_read, format_bytes);
   row("bytes written", left.bytes_written, right.bytes_written, format_bytes);
-  const auto time_row = [&](std::string name, Phase phase, double a, double b) {
+  const auto time_row = [&](const std::string& name, Phase phase, double a, double b) {
     const bool comparable = a > 0 && b > 0 && is_comparable(comparison, phase);
-    table.add({std::move(name), step_time_text(a), step_time_text(b),
-               comparable ? difference(a, b, format_duration) : "-",
-               comparable ? ratio(a, b) : "-"});
+    table.add(name, step_time_text(a), step_time_text(b),
+              comparable ? difference(a, b, format_duration) : "-", comparable ? ratio(a, b) : "-");
   };
   if (left.time_ns > 0 || right.time_ns > 0)
     time_row("time in ops, median", comparison.phase, left.time_ns, right.time_ns);
@@ -161,16 +154,9 @@ void print_rows(const Comparison& comparison, Axis by, std::size_t limit) {
   if (rows.empty()) return;
   print_line("\nIn one {} step: counts and bytes are means, times are medians.",
              to_text(comparison.phase));
-  TextTable table({{to_text(by)},
-                   {"accesses left", Align::Right},
-                   {"accesses right", Align::Right},
-                   {"bytes left", Align::Right},
-                   {"bytes right", Align::Right},
-                   {"bytes right/left", Align::Right},
-                   {"time left", Align::Right},
-                   {"time right", Align::Right},
-                   {"time right-left", Align::Right},
-                   {"time right/left", Align::Right}});
+  TextTable table({to_text(by), ">accesses left", ">accesses right", ">bytes left", ">bytes right",
+                   ">bytes right/left", ">time left", ">time right", ">time right-left",
+                   ">time right/left"});
   const TraceSums none;
   const bool enough = is_comparable(comparison, comparison.phase);
   // What only one side has took no time on the other one.
@@ -185,13 +171,12 @@ void print_rows(const Comparison& comparison, Axis by, std::size_t limit) {
     const auto cell = [](const auto& side, const std::string& text) {
       return side ? text : std::string("-");
     };
-    table.add({row.name, cell(row.left, count_text(a.accesses())),
-               cell(row.right, count_text(b.accesses())), cell(row.left, format_bytes(a.bytes())),
-               cell(row.right, format_bytes(b.bytes())), ratio(a.bytes(), b.bytes()),
-               cell(row.left, step_time_text(a.time_ns)),
-               cell(row.right, step_time_text(b.time_ns)),
-               comparable(row) ? difference(a.time_ns, b.time_ns, format_duration) : "-",
-               comparable(row) ? ratio(a.time_ns, b.time_ns) : "-"});
+    table.add(row.name, cell(row.left, count_text(a.accesses())),
+              cell(row.right, count_text(b.accesses())), cell(row.left, format_bytes(a.bytes())),
+              cell(row.right, format_bytes(b.bytes())), ratio(a.bytes(), b.bytes()),
+              cell(row.left, step_time_text(a.time_ns)), cell(row.right, step_time_text(b.time_ns)),
+              comparable(row) ? difference(a.time_ns, b.time_ns, format_duration) : "-",
+              comparable(row) ? ratio(a.time_ns, b.time_ns) : "-");
   }
   table.print();
   if (rows.size() > limit) print_line("... {} more (use --limit N)", rows.size() - limit);
@@ -212,13 +197,10 @@ std::string place_text(const ValuesDifference& of) {
 void print_layers(const std::vector<LayerDifference>& layers) {
   if (layers.empty()) return;
   put("\n");
-  TextTable table({{"layer", Align::Right},
-                   {"outputs", Align::Right},
-                   {"max error", Align::Right},
-                   {"relative error", Align::Right}});
+  TextTable table({">layer", ">outputs", ">max error", ">relative error"});
   for (const LayerDifference& of : layers)
-    table.add({std::to_string(of.layer.v), std::to_string(of.outputs),
-               std::format("{:.3g}", of.max_error), std::format("{:.3g}", of.relative_error)});
+    table.add(of.layer.v, of.outputs, std::format("{:.3g}", of.max_error),
+              std::format("{:.3g}", of.relative_error));
   table.print();
 }
 
@@ -248,22 +230,16 @@ void print_values(const ValuesComparison& comparison, const CompareOptions& opti
         options.tolerance, place_text(*first), first->left, first->right);
   }
   if (count == 0) return;
-  constexpr Align kRight = Align::Right;
   put("\n");
-  TextTable table({{"step", kRight},
-                   {"op", kRight},
-                   {"operation"},
-                   {"output"},
-                   {"shape", kRight},
-                   {"max error", kRight},
-                   {"relative error", kRight}});
+  TextTable table(
+      {">step", ">op", "operation", "output", ">shape", ">max error", ">relative error"});
   for (const ValuesDifference& of : comparison.rows) {
     std::array<std::int64_t, 4> shape{};
     std::ranges::transform(of.ne, shape.begin(),
                            [](std::uint64_t ne) { return static_cast<std::int64_t>(ne); });
-    table.add({std::to_string(of.step.v), std::to_string(of.op.v), of.operation, of.tensor,
-               shape_text(shape), of.same_shape ? std::format("{:.3g}", of.max_error) : "shape",
-               of.same_shape ? std::format("{:.3g}", of.relative_error) : ""});
+    table.add(of.step.v, of.op.v, of.operation, of.tensor, shape_text(shape),
+              of.same_shape ? std::format("{:.3g}", of.max_error) : "shape",
+              of.same_shape ? std::format("{:.3g}", of.relative_error) : "");
   }
   table.print();
   if (count > options.limit) print_line("... {} more (use --limit N)", count - options.limit);

@@ -53,9 +53,9 @@ void print_figures(const std::string& heading, const std::vector<ComparedFigure>
   };
   const bool left = has_interval(&ComparedFigure::left),
              right = has_interval(&ComparedFigure::right);
-  std::vector<Column> columns = {{heading}, {"left", kRight}};
+  std::vector<Column> columns = {heading, ">left"};
   if (left) columns.push_back({"95 % interval"});
-  columns.push_back({"right", kRight});
+  columns.push_back({">right"});
   if (right) columns.push_back({"95 % interval"});
   for (const char* name : {"right/left", "p"}) columns.push_back({name, kRight});
   columns.push_back({"right is"});
@@ -85,9 +85,9 @@ void print(const SetComparison& comparison, const CompareSetsOptions& options) {
         "Record at least 6 of each (tt record --repeat 6).\n");
   }
   if (!comparison.facts.empty()) {
-    TextTable table({{"fact"}, {"left"}, {"right"}});
+    TextTable table({"fact", "left", "right"});
     for (const ComparedFact& fact : comparison.facts)
-      table.add({fact.name, fact.left.value_or("-"), fact.right.value_or("-")});
+      table.add(fact.name, fact.left.value_or("-"), fact.right.value_or("-"));
     table.print();
     put("\n");
   }

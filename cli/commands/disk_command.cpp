@@ -1,14 +1,11 @@
 // tt disk FILE BLKPARSE: what the disk read of the model files while the session was recorded.
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <format>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "analysis/common/format_units.h"
 #include "analysis/disk/disk_reads.h"
@@ -34,7 +31,6 @@ struct DiskOptions {
   bool json = false;
 };
 
-std::string bytes_as_text(std::uint64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
 std::string part_percent(std::uint64_t part, std::uint64_t all) {
   return format_percent(static_cast<double>(part), static_cast<double>(all));
 }
@@ -94,53 +90,45 @@ void print_summary(const DiskReads& reads, const TracedDisk& disk) {
   line("clock", clock_text(reads));
   const DiskTally& total = reads.total;
   std::string all = std::format("{} of the model files: {}", counted(total.reads, "request"),
-                                bytes_as_text(total.bytes.v));
-  if (total.reads > 0) all += std::format(", {} each", bytes_as_text(total.bytes.v / total.reads));
+                                format_bytes(total.bytes));
+  if (total.reads > 0) all += std::format(", {} each", format_bytes(total.bytes.v / total.reads));
   if (reads.latency_ns)
-    all += std::format(", half of them done in {}",
-                       format_duration(static_cast<double>(*reads.latency_ns)));
+    all += std::format(", half of them done in {}", format_duration(*reads.latency_ns));
   line("read", all);
   line("order", std::format("{} of the requests and {} of the bytes are sequential",
                             part_percent(total.sequential, total.reads),
                             part_percent(total.sequential_bytes.v, total.bytes.v)));
-  std::string again = std::format("{} distinct; the ops used {}", bytes_as_text(reads.distinct.v),
-                                  bytes_as_text(reads.used.v));
+  std::string again = std::format("{} distinct; the ops used {}", format_bytes(reads.distinct),
+                                  format_bytes(reads.used));
   if (const auto factor = reads.use().reread_factor())
     again += std::format(": re-read factor {:.2f}", *factor);
   line("bytes", again);
   line("readahead",
        std::format("{} were read before a program asked for them; {} were not used by any op",
-                   bytes_as_text(reads.readahead.v), bytes_as_text(reads.unused.v)));
+                   format_bytes(reads.readahead), format_bytes(reads.unused)));
   std::string own = counted(reads.faults, "page fault");
   if (const auto bytes = reads.use().bytes_per_fault())
-    own += std::format(", {} read for each", bytes_as_text(*bytes));
+    own += std::format(", {} read for each", format_bytes(*bytes));
   if (reads.clock != DiskReads::Clock::Unknown && reads.faults_with_place > 0)
     own += std::format("; for {} of {} in model files the request is in the recording",
                        reads.faults_explained, reads.faults_with_place);
   if (reads.disk_read_bytes)
-    own += std::format("; the process read {}", bytes_as_text(*reads.disk_read_bytes));
+    own += std::format("; the process read {}", format_bytes(*reads.disk_read_bytes));
   line("session", own);
-  if (reads.other.v > 0) line("others", bytes_as_text(reads.other.v) + " of other files");
+  if (reads.other.v > 0) line("others", format_bytes(reads.other) + " of other files");
 }
 
 void print_tables(const DiskReads& reads, std::size_t limit) {
   if (!reads.tensors.empty()) {
     put("\n");
-    TextTable table({{"tensor"},
-                     {"layer", Align::Right},
-                     {"requests", Align::Right},
-                     {"read", Align::Right},
-                     {"size", Align::Right},
-                     {"times", Align::Right},
-                     {"faults", Align::Right}});
+    TextTable table({"tensor", ">layer", ">requests", ">read", ">size", ">times", ">faults"});
     for (const DiskReads::OfTensor& of : reads.tensors) {
       if (limit-- == 0) break;
       const double times = of.file.length == 0 ? 0
                                                : static_cast<double>(of.bytes.v) /
                                                      static_cast<double>(of.file.length);
-      table.add({of.tensor, layer_text(of.layer), std::to_string(of.reads),
-                 bytes_as_text(of.bytes.v), bytes_as_text(of.file.length),
-                 std::format("{:.2f}", times), std::to_string(of.faults)});
+      table.add(of.tensor, of.layer, of.reads, format_bytes(of.bytes), format_bytes(of.file.length),
+                std::format("{:.2f}", times), of.faults);
     }
     table.print();
   }

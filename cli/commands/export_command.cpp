@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <print>
 #include <string>
 #include <string_view>
 #include <tuple>

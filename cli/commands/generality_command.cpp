@@ -43,12 +43,10 @@ std::string cell_text(const std::optional<Trial>& trial) {
 }
 
 void print_sessions(const Generality& found) {
-  TextTable table(
-      {{"", kRight}, {"session"}, {"model"}, {"prompt tokens", kRight}, {"tokens", kRight}});
+  TextTable table({">", "session", "model", ">prompt tokens", ">tokens"});
   for (std::size_t i = 0; i < found.sessions.size(); ++i) {
     const GeneralitySession& of = found.sessions[i];
-    table.add({std::to_string(i + 1), of.name, of.model, std::to_string(of.prompt_tokens),
-               std::to_string(of.tokens)});
+    table.add(i + 1, of.name, of.model, of.prompt_tokens, of.tokens);
   }
   table.print();
 }
@@ -60,7 +58,7 @@ void print_matrix(const Generality& found, std::optional<Trial> Trials::* part,
   if (!any) return;
   const std::size_t count = found.sessions.size();
   print_line("\n{}", heading);
-  std::vector<Column> columns = {{"learned on"}};
+  std::vector<Column> columns = {"learned on"};
   for (std::size_t i = 0; i < count; ++i)
     columns.push_back({std::format("tried on {}", i + 1), kRight});
   TextTable table(std::move(columns));
@@ -98,14 +96,8 @@ void print_refusals(const Generality& found) {
 void print_means(const Generality& found) {
   if (found.means.empty()) return;
   put("\n");
-  TextTable table({{"learned on"},
-                   {"pairs", kRight},
-                   {"experts", kRight},
-                   {"loss", kRight},
-                   {"order", kRight},
-                   {"loss", kRight},
-                   {"memory", kRight},
-                   {"loss", kRight}});
+  TextTable table(
+      {"learned on", ">pairs", ">experts", ">loss", ">order", ">loss", ">memory", ">loss"});
   for (const GeneralityMean& mean : found.means) {
     std::vector<std::string> cells = {
         mean.differs ? difference_text(*mean.differs) : "all other sessions",

@@ -13,10 +13,8 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <print>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "analysis/common/format_units.h"
@@ -81,38 +79,30 @@ std::string metadata_text(const GgufEntry& entry) {
 }
 
 void print_metadata(const GgufIndex& index) {
-  TextTable table({{"key"}, {"type"}, {"value"}});
+  TextTable table({"key", "type", "value"});
   for (const GgufEntry& entry : index.metadata()) {
     const auto* array = std::get_if<GgufArray>(&entry.value);
-    table.add({cell_text(entry.key), array == nullptr ? entry.type : array->type + "[]",
-               metadata_text(entry)});
+    table.add(cell_text(entry.key), array == nullptr ? entry.type : array->type + "[]",
+              metadata_text(entry));
   }
   table.print();
   put("\n");
 }
 
 void print_tensors(const GgufIndex& index) {
-  TextTable files({{"file", Align::Right}, {"bytes", Align::Right}, {"path"}});
+  TextTable files({">file", ">bytes", "path"});
   for (std::size_t i = 0; i < index.files().size(); ++i) {
     const ModelFile& file = index.files()[i];
-    files.add({std::to_string(i), std::to_string(file.size), file.path});
+    files.add(i, file.size, file.path);
   }
   files.print();
   put("\n");
   print_metadata(index);
-  TextTable table({{"file", Align::Right},
-                   {"offset", Align::Right},
-                   {"size", Align::Right},
-                   {"type"},
-                   {"shape", Align::Right},
-                   {"layer", Align::Right},
-                   {"component"},
-                   {"name"}});
+  TextTable table({">file", ">offset", ">size", "type", ">shape", ">layer", "component", "name"});
   for (const GgufTensor& tensor : index.tensors()) {
-    table.add({std::to_string(tensor.file.file), std::to_string(tensor.file.offset),
-               std::to_string(tensor.file.length), tensor.type, shape_text(tensor.ne),
-               layer_text(layer_of(tensor.name)),
-               to_text(component_of(tensor.name, TensorKind::Weight)), tensor.name});
+    table.add(tensor.file.file, tensor.file.offset, tensor.file.length, tensor.type,
+              shape_text(tensor.ne), layer_of(tensor.name),
+              to_text(component_of(tensor.name, TensorKind::Weight)), tensor.name);
   }
   table.print();
 }
@@ -120,22 +110,15 @@ void print_tensors(const GgufIndex& index) {
 void add_sum(TextTable& table, const std::string& of, const Compression& sum,
              const Compression& total) {
   const double all = static_cast<double>(std::max<std::uint64_t>(total.bytes.v, 1));
-  table.add({of, std::to_string(sum.tensors), std::to_string(sum.elements),
-             format_bytes(static_cast<double>(sum.bytes.v)),
-             std::format("{:.1f} %", 100 * static_cast<double>(sum.bytes.v) / all),
-             std::format("{:.3f}", sum.bits_per_weight()), std::format("{:.2f}", sum.ratio(16)),
-             std::format("{:.2f}", sum.ratio(32))});
+  table.add(of, sum.tensors, sum.elements, format_bytes(sum.bytes),
+            std::format("{:.1f} %", 100 * static_cast<double>(sum.bytes.v) / all),
+            std::format("{:.3f}", sum.bits_per_weight()), std::format("{:.2f}", sum.ratio(16)),
+            std::format("{:.2f}", sum.ratio(32)));
 }
 
 TextTable make_sums_table(const char* what) {
-  return TextTable({{what},
-                    {"tensors", Align::Right},
-                    {"elements", Align::Right},
-                    {"size", Align::Right},
-                    {"share", Align::Right},
-                    {"bits/weight", Align::Right},
-                    {"F16 ratio", Align::Right},
-                    {"F32 ratio", Align::Right}});
+  return TextTable({what, ">tensors", ">elements", ">size", ">share", ">bits/weight", ">F16 ratio",
+                    ">F32 ratio"});
 }
 
 void print_compression(const CompressionReport& report) {
@@ -248,9 +231,9 @@ void print(const ReorderOptions& options, const Reordered& done) {
   }
   print_line("{} of {} tensors are used by generated tokens of {}; {} tensors were moved.",
              done.used, done.tensors, options.session, done.moved);
-  TextTable files({{"file"}, {"bytes", Align::Right}, {"XXH128 of all tensors"}});
-  files.add({options.model, std::to_string(done.bytes_before), done.hash_before});
-  files.add({options.output, std::to_string(done.bytes_after), done.hash_after});
+  TextTable files({"file", ">bytes", "XXH128 of all tensors"});
+  files.add(options.model, done.bytes_before, done.hash_before);
+  files.add(options.output, done.bytes_after, done.hash_after);
   files.print();
 }
 
@@ -261,8 +244,7 @@ Status check_space(const std::filesystem::path& output, std::uint64_t bytes) {
   return std::unexpected(TraceError{
       TraceError::Kind::DiskFull,
       std::format("{} needs {}, but the disk has only {} left. Choose a folder on another disk.",
-                  output.string(), format_bytes(static_cast<double>(bytes)),
-                  format_bytes(static_cast<double>(space.available)))});
+                  output.string(), format_bytes(bytes), format_bytes(space.available))});
 }
 
 // Writes the file, and compares the hashes of all tensors before it gets its name.

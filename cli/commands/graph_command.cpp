@@ -1,6 +1,5 @@
 // tt graph FILE: prints the graph of a step, or some of its layers, as DOT or JSON.
 #include <cstdint>
-#include <cstdio>
 #include <expected>
 #include <map>
 #include <memory>

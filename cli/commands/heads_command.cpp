@@ -2,10 +2,8 @@
 // step.
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
@@ -31,23 +29,15 @@ void print_heads(const HeadTable& table) {
   if (table.weights.empty()) return;
   put("\n");
   print_line("Bytes of each attention head in each weight, and how much of the weight was read:");
-  TextTable text({{"layer", Align::Right},
-                  {"role"},
-                  {"heads", Align::Right},
-                  {"bytes/head", Align::Right},
-                  {"ranges/head", Align::Right},
-                  {"bytes/range", Align::Right},
-                  {"weight's file offset", Align::Right},
-                  {"weight's reads", Align::Right},
-                  {"weight's bytes read", Align::Right},
-                  {"weight"}});
+  TextTable text({">layer", "role", ">heads", ">bytes/head", ">ranges/head", ">bytes/range",
+                  ">weight's file offset", ">weight's reads", ">weight's bytes read", "weight"});
   for (const HeadWeight& weight : table.weights) {
     const bool divided = weight.geometry.count > 0;
     const auto if_divided = [&](std::uint64_t n) { return divided ? std::to_string(n) : "-"; };
-    text.add({layer_text(weight.layer), to_text(weight.role), if_divided(weight.geometry.count),
-              if_divided(weight.head_bytes().v), if_divided(weight.rows),
-              if_divided(weight.geometry.bytes.v), std::to_string(weight.file.offset),
-              std::to_string(weight.reads), std::to_string(weight.read.v), weight.name});
+    text.add(weight.layer, to_text(weight.role), if_divided(weight.geometry.count),
+             if_divided(weight.head_bytes().v), if_divided(weight.rows),
+             if_divided(weight.geometry.bytes.v), weight.file.offset, weight.reads, weight.read.v,
+             weight.name);
   }
   text.print();
   put("\n");
@@ -62,18 +52,11 @@ bool is_empty(const KvStep& step) {
 
 void print_kv(const Page<KvStep>& steps) {
   print_line("Bytes of the KV cache that each step and layer read and wrote:");
-  TextTable text({{"step", Align::Right},
-                  {"phase"},
-                  {"tokens", Align::Right},
-                  {"layer", Align::Right},
-                  {"read: fresh", Align::Right},
-                  {"read: cached", Align::Right},
-                  {"read: other", Align::Right},
-                  {"written", Align::Right}});
-  const auto row = [&](const KvStep& step, std::string layer, const KvLayer& sum) {
-    text.add({std::to_string(step.step.v), to_text(step.phase), std::to_string(step.n_tokens),
-              std::move(layer), std::to_string(sum.fresh.v), std::to_string(sum.cached.v),
-              std::to_string(sum.other.v), std::to_string(sum.written.v)});
+  TextTable text({">step", "phase", ">tokens", ">layer", ">read: fresh", ">read: cached",
+                  ">read: other", ">written"});
+  const auto row = [&](const KvStep& step, const std::string& layer, const KvLayer& sum) {
+    text.add(step.step.v, to_text(step.phase), step.n_tokens, layer, sum.fresh.v, sum.cached.v,
+             sum.other.v, sum.written.v);
   };
   for (const KvStep& step : steps.rows) {
     for (const KvLayer& layer : step.layers) row(step, layer_text(layer.layer), layer);

@@ -1,9 +1,6 @@
 // tt hot FILE: the most and least accessed tensors, layers, ops..., as a table or JSON.
 #include <algorithm>
-#include <cstdio>
-#include <expected>
 #include <format>
-#include <map>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -40,31 +37,21 @@ struct HotOptions {
 };
 
 TextTable make_table(const char* rows) {
-  constexpr Align kRight = Align::Right;
-  return TextTable({{rows},
-                    {"heat"},
-                    {"read", kRight},
-                    {"written", kRight},
-                    {"accesses", kRight},
-                    {"time", kRight},
-                    {"step: median", kRight},
-                    {"p5", kRight},
-                    {"p95", kRight},
-                    {"per second", kRight},
-                    {"faults", kRight}});
+  return TextTable({rows, "heat", ">read", ">written", ">accesses", ">time", ">step: median", ">p5",
+                    ">p95", ">per second", ">faults"});
 }
 
 // `step`: of one step; none: its cells are empty.
-void add_sums(TextTable& table, std::string name, const char* heat, const TraceSums& sums,
+void add_sums(TextTable& table, const std::string& name, const char* heat, const TraceSums& sums,
               const std::optional<StepTimes>& step = {}) {
   const auto in_a_step = [&](Ns Spread::* quantile) {
-    return step ? format_duration(static_cast<double>((step->spread.*quantile).v)) : "";
+    return step ? format_duration(step->spread.*quantile) : "";
   };
-  table.add({std::move(name), heat, format_bytes(sums.bytes_read), format_bytes(sums.bytes_written),
-             std::format("{:.0f}", sums.accesses()), format_duration(sums.time_ns),
-             in_a_step(&Spread::median), in_a_step(&Spread::p5), in_a_step(&Spread::p95),
-             sums.time_ns > 0 ? format_bytes(sums.bytes_per_second()) : "",
-             sums.faults > 0 ? std::format("{:.0f}", sums.faults) : ""});
+  table.add(name, heat, format_bytes(sums.bytes_read), format_bytes(sums.bytes_written),
+            std::format("{:.0f}", sums.accesses()), format_duration(sums.time_ns),
+            in_a_step(&Spread::median), in_a_step(&Spread::p5), in_a_step(&Spread::p95),
+            sums.time_ns > 0 ? format_bytes(sums.bytes_per_second()) : "",
+            sums.faults > 0 ? std::format("{:.0f}", sums.faults) : "");
 }
 
 void print_tables(const HotCold& hot, const Breakdown& all) {

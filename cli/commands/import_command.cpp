@@ -7,7 +7,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <print>
 #include <string>
 #include <system_error>
 

@@ -11,9 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "analysis/common/format_units.h"
 #include "analysis/findings/session_findings.h"
@@ -251,8 +249,7 @@ std::expected<void, std::string> measure_ways(const MemoryCommand& options, cons
     group = MemoryGroup::make(limit, problem);
     outlook.tried =
         group ? std::format("a memory limit of {}: the budget, and {} for the process",
-                            format_bytes(static_cast<double>(limit)),
-                            format_bytes(static_cast<double>(limit - *options.budget)))
+                            format_bytes(limit), format_bytes(limit - *options.budget))
               : std::format(
                     "the memory limit that applies ({}), which the plain run can use, too: "
                     "no memory group could be made ({})",

@@ -17,8 +17,6 @@
 namespace tt::cli {
 namespace {
 
-std::string bytes_text(double bytes) { return format_bytes(bytes); }
-
 std::string rate_text(double rate) { return rate > 0 ? std::format("{:.3g}", rate) : "?"; }
 
 // The speed that a way is judged by: as measured, else as predicted.
@@ -58,23 +56,16 @@ std::string error_text(const WayResult& result) {
 
 void print_ways(const Outlook& outlook) {
   const bool measured = !outlook.tried.empty();
-  std::vector<Column> columns = {{"way"},
-                                 {"read per token", Align::Right},
-                                 {"tokens/s", Align::Right},
-                                 {"from", Align::Right},
-                                 {"to", Align::Right}};
+  std::vector<Column> columns = {"way", ">read per token", ">tokens/s", ">from", ">to"};
   if (measured) {
-    columns.insert(columns.end(), {{"measured: read", Align::Right},
-                                   {"faults", Align::Right},
-                                   {"tokens/s", Align::Right},
-                                   {"error", Align::Right}});
+    columns.insert(columns.end(), {">measured: read", ">faults", ">tokens/s", ">error"});
   }
   columns.push_back({""});
   TextTable table(std::move(columns));
   for (const WayResult& result : outlook.ways) {
     std::vector<std::string> row = {result.way.name};
     if (result.way.load_mode == nullptr) {
-      row.insert(row.end(), {bytes_text(result.predicted.bytes), rate_text(result.predicted.rate),
+      row.insert(row.end(), {format_bytes(result.predicted.bytes), rate_text(result.predicted.rate),
                              rate_text(result.low), rate_text(result.high)});
     } else {
       row.insert(row.end(), {"", "", "", ""});
@@ -82,7 +73,7 @@ void print_ways(const Outlook& outlook) {
     if (measured) {
       if (result.measured) {
         row.insert(row.end(),
-                   {bytes_text(result.measured->bytes), std::format("{:.0f}", result.faults),
+                   {format_bytes(result.measured->bytes), std::format("{:.0f}", result.faults),
                     rate_text(result.measured->rate), error_text(result)});
       } else {
         row.insert(row.end(), {"", "", "failed", ""});
@@ -113,16 +104,15 @@ std::string advice(const Outlook& outlook) {
 }
 
 std::string budget_text(const Outlook& outlook) {
-  const auto bytes = [](std::uint64_t n) { return bytes_text(static_cast<double>(n)); };
-  const std::string size = bytes(outlook.budget) + " for weights";
+  const std::string size = format_bytes(outlook.budget) + " for weights";
   const std::string limit =
-      std::format("the limit of {} ({})", bytes(outlook.limit.limit), outlook.limit.source);
+      std::format("the limit of {} ({})", format_bytes(outlook.limit.limit), outlook.limit.source);
   switch (outlook.budget_of) {
     case Outlook::BudgetOf::Option:
       return *outlook.given == outlook.budget
                  ? size
-                 : std::format("{}; the plans had {}, which the limit left", bytes(*outlook.given),
-                               bytes(outlook.budget));
+                 : std::format("{}; the plans had {}, which the limit left",
+                               format_bytes(*outlook.given), format_bytes(outlook.budget));
     case Outlook::BudgetOf::Plan:
       return size + ", as the plan of the session had";
     case Outlook::BudgetOf::Recording:
@@ -134,7 +124,7 @@ std::string budget_text(const Outlook& outlook) {
   return std::format(
       "{}: what others, and a reserve, leave of {}{}", size, limit,
       outlook.beside > 0 && outlook.tried.empty()
-          ? std::format(", less {} for the KV cache and buffers", bytes(outlook.beside))
+          ? std::format(", less {} for the KV cache and buffers", format_bytes(outlook.beside))
           : "");
 }
 
@@ -160,43 +150,42 @@ void print_outlook(const Outlook& outlook) {
   };
   std::uint64_t dense = 0;
   for (const WeightRange& weight : demand.weights) dense += weight.file.length;
-  std::string weights = bytes_text(static_cast<double>(dense)) + " that every token reads";
+  std::string weights = format_bytes(dense) + " that every token reads";
   if (demand.expert_bytes > 0)
-    weights += std::format("; {} of experts, of which a token uses {}",
-                           bytes_text(static_cast<double>(demand.expert_bytes)),
-                           bytes_text(static_cast<double>(demand.expert_bytes_per_token)));
+    weights +=
+        std::format("; {} of experts, of which a token uses {}", format_bytes(demand.expert_bytes),
+                    format_bytes(demand.expert_bytes_per_token));
   line("model", outlook.model);
   line("weights", weights);
   if (outlook.enough) line("enough", finding_text(*outlook.enough));
   line("budget", budget_text(outlook));
   line("disk", outlook.disk
                    ? std::format("{}/s ({} to {}), measured on the model file",
-                                 bytes_text(outlook.disk->mean), bytes_text(outlook.disk->low),
-                                 bytes_text(outlook.disk->high))
+                                 format_bytes(outlook.disk->mean), format_bytes(outlook.disk->low),
+                                 format_bytes(outlook.disk->high))
                    : "unknown: the model file of the session cannot be read");
   const ReadSpeeds& speeds = outlook.speeds;
   if (speeds.pages > 0) {
-    std::string pages = std::format("{}/s page by page", bytes_text(speeds.pages));
+    std::string pages = std::format("{}/s page by page", format_bytes(speeds.pages));
     if (speeds.experts > 0)
       pages += std::format("; experts of {} one after the other: {}/s",
-                           bytes_text(static_cast<double>(demand.expert_slice_bytes)),
-                           bytes_text(speeds.experts));
+                           format_bytes(demand.expert_slice_bytes), format_bytes(speeds.experts));
     line("pages", pages);
   }
   if (speeds.faults.bytes > 0)
     line("faults",
-         std::format("a page fault reads {}, {}/s one at a time", bytes_text(speeds.faults.bytes),
-                     bytes_text(speeds.faults.bytes_per_second)));
+         std::format("a page fault reads {}, {}/s one at a time", format_bytes(speeds.faults.bytes),
+                     format_bytes(speeds.faults.bytes_per_second)));
   // Not the session's tokens per second, which sampling and output belong to.
   std::string now = std::format("{} tokens evaluated/s in the median step",
                                 rate_text(demand.seconds > 0 ? 1 / demand.seconds : 0));
   if (demand.disk_recorded) {
     const double all = static_cast<double>(dense + demand.expert_bytes_per_token);
-    now += std::format(", {} read per token ({:.2f} times what it uses)", bytes_text(demand.bytes),
-                       all > 0 ? demand.bytes / all : 0);
+    now += std::format(", {} read per token ({:.2f} times what it uses)",
+                       format_bytes(demand.bytes), all > 0 ? demand.bytes / all : 0);
     if (demand.faults > 0)
       now += std::format(", {:.0f} page faults of {} each", demand.faults,
-                         bytes_text(demand.bytes / demand.faults));
+                         format_bytes(demand.bytes / demand.faults));
     if (demand.bytes == 0 && !outlook.fits)
       now +=
           "; the weights were in memory when it was recorded, so it does not show the disk's part";
@@ -216,7 +205,7 @@ void print_outlook(const Outlook& outlook) {
                               time(std::max(0.0, demand.seconds - demand.compute_seconds))));
   }
   line("least", std::format("{} must be read per token: at most {} tokens/s",
-                            bytes_text(outlook.least.bytes), rate_text(outlook.least.rate)));
+                            format_bytes(outlook.least.bytes), rate_text(outlook.least.rate)));
   if (const auto& prompt = outlook.prompt) {
     line("prompt",
          std::format("a pass of {} tokens computes for {}; plain about {}, at best {}: at "

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <format>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <thread>
 #include <vector>

@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <format>
 #include <memory>
-#include <optional>
-#include <print>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -127,8 +125,7 @@ int run(GeneratedModel& options) {
   StatusLine line(!options.quiet);
   const auto report = modelgen::write_model(
       options.spec, options.output, [&](std::uint64_t done, std::uint64_t total) {
-        line.show(std::format("{:3} % of {}", done * 100 / total,
-                              format_bytes(static_cast<double>(total))));
+        line.show(std::format("{:3} % of {}", done * 100 / total, format_bytes(total)));
         return !was_interrupted();
       });
   line.clear();
@@ -139,8 +136,7 @@ int run(GeneratedModel& options) {
     for (const auto& file : report->files) {
       print_line("{}", file.string());
     }
-    print_line("{} tensors, {}, {:.1f} s", report->tensors,
-               format_bytes(static_cast<double>(report->bytes)),
+    print_line("{} tensors, {}, {:.1f} s", report->tensors, format_bytes(report->bytes),
                static_cast<double>(report->took.count()) / 1e3);
   }
   return 0;

@@ -2,13 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <format>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,31 +56,19 @@ std::string interval_text(const RouterUse& use, LoadInterval LoadIntervals::* of
 }
 
 void print_routers(const std::vector<RouterUse>& routers) {
-  TextTable table({{"layer", Align::Right},
-                   {"experts", Align::Right},
-                   {"tokens", Align::Right},
-                   {"entropy", Align::Right},
-                   {"interval", Align::Right},
-                   {"gini", Align::Right},
-                   {"interval", Align::Right},
-                   {"coverage", Align::Right},
-                   {"90 %", Align::Right},
-                   {"95 %", Align::Right},
-                   {"99 %", Align::Right},
-                   {"turnover", Align::Right},
-                   {"most used (share of choices)"}});
+  TextTable table({">layer", ">experts", ">tokens", ">entropy", ">interval", ">gini", ">interval",
+                   ">coverage", ">90 %", ">95 %", ">99 %", ">turnover",
+                   "most used (share of choices)"});
   for (const RouterUse& use : routers) {
     const std::string router = use.router == 0 ? "" : std::format(".{}", use.router);
-    table.add({std::format("{}{}", use.layer.v, router),
-               std::format("{}/{}", use.per_token, use.experts), std::to_string(use.tokens),
-               std::format("{:.2f}/{:.2f}", use.entropy(), std::log2(std::max(1U, use.experts))),
-               interval_text(use, &LoadIntervals::entropy), std::format("{:.2f}", use.gini()),
-               interval_text(use, &LoadIntervals::gini),
-               std::format("{:.0f} %", 100 * use.coverage()),
-               std::to_string(use.experts_for(kUsePercents[0])),
-               std::to_string(use.experts_for(kUsePercents[1])),
-               std::to_string(use.experts_for(kUsePercents[2])),
-               std::format("{:.0f} %", 100 * use.turnover()), use.most_used(4)});
+    table.add(std::format("{}{}", use.layer.v, router),
+              std::format("{}/{}", use.per_token, use.experts), use.tokens,
+              std::format("{:.2f}/{:.2f}", use.entropy(), std::log2(std::max(1U, use.experts))),
+              interval_text(use, &LoadIntervals::entropy), std::format("{:.2f}", use.gini()),
+              interval_text(use, &LoadIntervals::gini),
+              std::format("{:.0f} %", 100 * use.coverage()), use.experts_for(kUsePercents[0]),
+              use.experts_for(kUsePercents[1]), use.experts_for(kUsePercents[2]),
+              std::format("{:.0f} %", 100 * use.turnover()), use.most_used(4));
   }
   table.print();
   put("\n");
@@ -105,12 +90,11 @@ void print_experts_for(const std::vector<RouterUse>& routers) {
 
 void print_slots(const ExpertPinning& pinning, std::uint64_t budget) {
   put("\n");
-  TextTable table({{"layer", Align::Right}, {"slot", Align::Right}});
-  for (const SlotSize& slot : pinning.slots)
-    table.add({std::to_string(slot.layer.v), format_bytes(static_cast<double>(slot.bytes.v))});
+  TextTable table({">layer", ">slot"});
+  for (const SlotSize& slot : pinning.slots) table.add(slot.layer.v, format_bytes(slot.bytes));
   table.print();
   put("\n");
-  print_line("A budget of {} buys {} in each layer.", format_bytes(static_cast<double>(budget)),
+  print_line("A budget of {} buys {} in each layer.", format_bytes(budget),
              counted(pinning.slots_per_layer(Bytes{budget}), "slot"));
   print_line("A slot holds all weights of one expert of one layer.");
 }
@@ -118,25 +102,18 @@ void print_slots(const ExpertPinning& pinning, std::uint64_t budget) {
 void print_pinning(const ExpertPinning& pinning) {
   put("\n");
   print_line("{} of expert weights read ({:.0f} % of all weight reads), {} distinct",
-             format_bytes(static_cast<double>(pinning.read.v)),
-             percent(pinning.read.v, pinning.weights_read.v),
-             format_bytes(static_cast<double>(pinning.distinct.v)));
+             format_bytes(pinning.read), percent(pinning.read.v, pinning.weights_read.v),
+             format_bytes(pinning.distinct));
   put("\n");
   print_line("Share of these bytes served by a cache of this size:");
-  TextTable table({{"memory", Align::Right},
-                   {"slices", Align::Right},
-                   {"LRU", Align::Right},
-                   {"pinned", Align::Right},
-                   {"optimal", Align::Right},
-                   {"2nd half: LRU", Align::Right},
-                   {"2nd half: pinned", Align::Right}});
+  TextTable table(
+      {">memory", ">slices", ">LRU", ">pinned", ">optimal", ">2nd half: LRU", ">2nd half: pinned"});
   for (const PinPoint& point : pinning.curve) {
-    table.add({format_bytes(static_cast<double>(point.capacity.v)), std::to_string(point.slices),
-               percent_text(point.lru.v, pinning.read.v),
-               percent_text(point.pinned.v, pinning.read.v),
-               percent_text(point.best.v, pinning.read.v),
-               percent_text(point.tried_lru.v, pinning.tried.v),
-               percent_text(point.tried_pinned.v, pinning.tried.v)});
+    table.add(format_bytes(point.capacity), point.slices, percent_text(point.lru.v, pinning.read.v),
+              percent_text(point.pinned.v, pinning.read.v),
+              percent_text(point.best.v, pinning.read.v),
+              percent_text(point.tried_lru.v, pinning.tried.v),
+              percent_text(point.tried_pinned.v, pinning.tried.v));
   }
   table.print();
   put("\n");
@@ -148,7 +125,7 @@ void print_pinning(const ExpertPinning& pinning) {
     print_line(
         "Pinning would have helped: a cache of {} saves {:.1f} percentage points more than "
         "LRU.",
-        format_bytes(static_cast<double>(best->capacity.v)),
+        format_bytes(best->capacity),
         percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
   } else {
     print_line("Pinning would not have helped: LRU saves at least as much at each of these sizes.");
@@ -160,7 +137,7 @@ void print_caches(const ExpertCaches& caches) {
   print_line("Caches of whole experts, {} of {} requests counted (the second half of {} tokens).",
              caches.counted, caches.requests, caches.tokens);
   print_line("Share of requests served, and in parentheses with the tokens in random order:");
-  std::vector<Column> columns = {{"slots per layer", Align::Right}, {"cache"}};
+  std::vector<Column> columns = {">slots per layer", "cache"};
   for (std::size_t i = 0; i < kCachePolicies; ++i)
     columns.push_back({to_text(static_cast<CachePolicy>(i)), Align::Right});
   TextTable table(columns);
@@ -187,11 +164,8 @@ void print_caches(const ExpertCaches& caches) {
 void print_detail(const RouterDetail& detail) {
   print_routers({detail.use});
   put("\n");
-  TextTable experts({{"expert", Align::Right},
-                     {"choices", Align::Right},
-                     {"share", Align::Right},
-                     {"first", Align::Right},
-                     {"tokens (times chosen/times seen, lift and its 95 % interval)"}});
+  TextTable experts({">expert", ">choices", ">share", ">first",
+                     "tokens (times chosen/times seen, lift and its 95 % interval)"});
   for (std::size_t i = 0; i < detail.use.used.size(); ++i) {
     const ExpertCount& count = detail.use.used[i];
     std::string tokens;
@@ -200,17 +174,16 @@ void print_detail(const RouterDetail& detail) {
           std::format("{}\"{}\" {}/{} x{:.1f} ({:.1f} to {:.1f})", tokens.empty() ? "" : "  ",
                       token.text, token.choices, token.times, token.lift, token.low, token.high);
     }
-    experts.add({std::to_string(count.expert), std::to_string(count.choices),
-                 percent_text(count.choices, detail.use.choices), std::to_string(count.first),
-                 std::move(tokens)});
+    experts.add(count.expert, count.choices, percent_text(count.choices, detail.use.choices),
+                count.first, tokens);
   }
   experts.print();
   if (detail.pairs.empty()) return;
   put("\n");
-  TextTable pairs({{"pair", Align::Right}, {"tokens", Align::Right}, {"lift", Align::Right}});
+  TextTable pairs({">pair", ">tokens", ">lift"});
   for (const ExpertPair& pair : detail.pairs) {
-    pairs.add({std::format("{} + {}", pair.a, pair.b), std::to_string(pair.together),
-               std::format("{:.2f}", pair.lift)});
+    pairs.add(std::format("{} + {}", pair.a, pair.b), pair.together,
+              std::format("{:.2f}", pair.lift));
   }
   pairs.print();
 }

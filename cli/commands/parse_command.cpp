@@ -3,7 +3,6 @@
 // --validate fails.
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <format>
 #include <limits>
 #include <map>
@@ -57,30 +56,18 @@ std::string tokens_text(const StepFacts& step) {
 }
 
 void print_rows(const AccessPage& page) {
-  TextTable table({{"step", Align::Right},
-                   {"time", Align::Right},
-                   {"token", Align::Right},
-                   {"phase"},
-                   {"op", Align::Right},
-                   {"operation"},
-                   {"access"},
-                   {"tensor"},
-                   {"layer", Align::Right},
-                   {"component"},
-                   {"bytes", Align::Right},
-                   {"source"},
-                   {"file:offset", Align::Right},
-                   {"expert", Align::Right}});
+  TextTable table({">step", ">time", ">token", "phase", ">op", "operation", "access", "tensor",
+                   ">layer", "component", ">bytes", "source", ">file:offset", ">expert"});
   for (const AccessRow& row : page.rows) {
     const StepAccess& access = row.access;
     const Tensor& tensor = row.tensor();
-    table.add({std::to_string(row.place.step.v), format_duration(static_cast<double>(row.begin.v)),
-               tokens_text(*row.step), to_text(row.step->phase), std::to_string(access.op.v),
-               op_name(row.graph(), row.graph().op(access.op)), access.write ? "write" : "read",
-               tensor.name, tensor.layer == kNoLayer ? "" : std::to_string(tensor.layer.v),
-               to_text(tensor.component), std::to_string(access.touched.v), to_text(tensor.source),
-               file_offset_text(access.range),
-               access.expert < 0 ? "" : std::to_string(access.expert)});
+    table.add(row.place.step.v, format_duration(row.begin), tokens_text(*row.step),
+              to_text(row.step->phase), access.op.v,
+              op_name(row.graph(), row.graph().op(access.op)), access.write ? "write" : "read",
+              tensor.name, tensor.layer == kNoLayer ? "" : std::to_string(tensor.layer.v),
+              to_text(tensor.component), access.touched.v, to_text(tensor.source),
+              file_offset_text(access.range),
+              access.expert < 0 ? "" : std::to_string(access.expert));
   }
   table.print();
   if (page.next) print_line("... more (use --limit N)");
@@ -135,17 +122,11 @@ void print_sums(const char* of, const std::map<Key, AccessSums>& sums, RowOrder 
   }
   const std::size_t more = rows.size() - std::min(rows.size(), limit);
   rows.resize(rows.size() - more);
-  TextTable table({{of},
-                   {"accesses", Align::Right},
-                   {"read", Align::Right},
-                   {"written", Align::Right},
-                   {"of all bytes", Align::Right}});
+  TextTable table({of, ">accesses", ">read", ">written", ">of all bytes"});
   for (const auto& [key, sum] : rows) {
     const auto touched = static_cast<double>(sum.touched().v);
-    table.add({name_of(key), std::to_string(sum.accesses),
-               format_bytes(static_cast<double>(sum.read.v)),
-               format_bytes(static_cast<double>(sum.written.v)),
-               std::format("{:.1f} %", all == 0 ? 0 : 100 * touched / static_cast<double>(all))});
+    table.add(name_of(key), sum.accesses, format_bytes(sum.read), format_bytes(sum.written),
+              std::format("{:.1f} %", all == 0 ? 0 : 100 * touched / static_cast<double>(all)));
   }
   put("\n");
   table.print();
@@ -154,22 +135,20 @@ void print_sums(const char* of, const std::map<Key, AccessSums>& sums, RowOrder 
 
 void print_statistics(const SessionStatistics& stats, std::size_t limit) {
   print_line("{}, {} evaluated, {}", counted(stats.steps, "step"), counted(stats.tokens, "token"),
-             format_duration(static_cast<double>(stats.time.v)));
-  const auto duration = [](Ns ns) { return format_duration(static_cast<double>(ns.v)); };
+             format_duration(stats.time));
   for (const auto& [phase, spread] : stats.step_times) {
-    print_line("{} step: median {}, p5 {}, p95 {}", to_text(phase), duration(spread.median),
-               duration(spread.p5), duration(spread.p95));
+    print_line("{} step: median {}, p5 {}, p95 {}", to_text(phase), format_duration(spread.median),
+               format_duration(spread.p5), format_duration(spread.p95));
   }
   if (stats.ops == 0) return;
   print_line("{}, {}, {} read, {} written", counted(stats.ops, "op"),
-             counted(stats.all.accesses, "access"),
-             format_bytes(static_cast<double>(stats.all.read.v)),
-             format_bytes(static_cast<double>(stats.all.written.v)));
+             counted(stats.all.accesses, "access"), format_bytes(stats.all.read),
+             format_bytes(stats.all.written));
   const std::string tensors = join(stats.tensors, [&](const auto& row) {
     const auto& [kind, count] = row;
     const std::string text = std::format("{} {}", count, to_text(kind));
     if (kind != TensorKind::Weight) return text;
-    return std::format("{} ({})", text, format_bytes(static_cast<double>(stats.weights_size.v)));
+    return std::format("{} ({})", text, format_bytes(stats.weights_size));
   });
   print_line("distinct tensors: {}", tensors.empty() ? "none" : tensors);
   const std::uint64_t all = stats.all.touched().v;

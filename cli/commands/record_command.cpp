@@ -135,8 +135,7 @@ void print_summary(const fs::path& file, const JobStatus& status) {
   const auto steps = reader->step_count();
   std::error_code none;
   if (steps) {
-    print_message("{}, {}", counted(*steps, "step"),
-                  format_bytes(static_cast<double>(fs::file_size(file, none))));
+    print_message("{}, {}", counted(*steps, "step"), format_bytes(fs::file_size(file, none)));
   }
   if (const auto info = reader->info()) {
     if (const std::string budget = memory_budget_text(*info); !budget.empty())

@@ -1,6 +1,5 @@
 // tt reuse FILE: how many weight reads caches of several sizes would save, as a table or JSON.
 #include <cstdint>
-#include <cstdio>
 #include <format>
 #include <map>
 #include <memory>
@@ -28,26 +27,21 @@ struct ReuseOptions {
   bool json = false;
 };
 
-std::string size_text(Bytes bytes) { return format_bytes(static_cast<double>(bytes.v)); }
-
 void print_table(const Reuse& reuse) {
   print_line("{} of {}: {} read, {} distinct", counted(reuse.reads, "read"),
-             counted(reuse.items, "part"), size_text(reuse.bytes), size_text(reuse.distinct));
+             counted(reuse.items, "part"), format_bytes(reuse.bytes), format_bytes(reuse.distinct));
   if (reuse.reads == 0) return;
   put("\n");
   print_line("Share of read bytes served by a cache of this size:");
-  TextTable table({{"memory", Align::Right},
-                   {"LRU", Align::Right},
-                   {"pinned", Align::Right},
-                   {"optimal", Align::Right}});
+  TextTable table({">memory", ">LRU", ">pinned", ">optimal"});
   const auto share = [&](const CachePoint& point) {
     const auto all = static_cast<double>(reuse.bytes.v);
     return std::format("{:.1f} %",
                        all > 0 ? 100.0 * static_cast<double>(point.bytes.v) / all : 0.0);
   };
   for (std::size_t i = 0; i < reuse.lru.size(); ++i) {
-    table.add({size_text(reuse.lru[i].capacity), share(reuse.lru[i]), share(reuse.pin[i]),
-               share(reuse.belady[i])});
+    table.add(format_bytes(reuse.lru[i].capacity), share(reuse.lru[i]), share(reuse.pin[i]),
+              share(reuse.belady[i]));
   }
   table.print();
   put("\n");

@@ -1,7 +1,6 @@
 // tt show FILE: prints a session's metadata, findings, times, graphs and answer.
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <format>
 #include <limits>
@@ -92,13 +91,12 @@ std::string utc_text(std::int64_t unix_ns) {
 
 std::string disk_text(const std::optional<DiskUse>& disk) {
   if (!disk) return "";
-  const auto bytes = [](std::uint64_t n) { return format_bytes(static_cast<double>(n)); };
-  std::string text = "read " + bytes(disk->read);
+  std::string text = "read " + format_bytes(disk->read);
   if (const auto factor = disk->reread_factor())
     text += std::format(": {:.1f} times the {} of mapped weights that were used", *factor,
-                        bytes(disk->mapped));
+                        format_bytes(disk->mapped));
   if (const auto each = disk->bytes_per_fault())
-    text += std::format("; {} per page fault", bytes(*each));
+    text += std::format("; {} per page fault", format_bytes(*each));
   return text;
 }
 
@@ -114,8 +112,7 @@ std::string spent_text(const SpentTime& spent) {
                   counted(spent.steps, "step"), share(spent.sample_ns), share(spent.detokenize_ns),
                   share(spent.other_ns()));
   if (spent.queue_ns >= 1'000'000)
-    text += std::format("; before, {} in the queue",
-                        format_duration(static_cast<double>(spent.queue_ns)));
+    text += std::format("; before, {} in the queue", format_duration(spent.queue_ns));
   return text;
 }
 
@@ -128,8 +125,7 @@ std::string speed_text(const TokenSpeed& speed) {
     if (const auto share = speed.sample_share())
       text += std::format(", {:.1f} % of the time is sampling", 100 * *share);
   }
-  if (speed.first_token_ns)
-    add("first token after " + format_duration(static_cast<double>(*speed.first_token_ns)));
+  if (speed.first_token_ns) add("first token after " + format_duration(*speed.first_token_ns));
   if (const auto rate = speed.prompt_per_second())
     add(std::format("prompt {:.1f} tokens/s", *rate));
   return text;
@@ -141,9 +137,8 @@ std::string load_text(const SessionInfo& info) {
              context = number("load.context_ns"), read = number("load.disk_read_bytes"),
              faults = number("load.major_faults");
   if (!whole || !weights || !context || !read || !faults) return "";
-  const auto time = [](auto ns) { return format_duration(static_cast<double>(ns)); };
-  return std::format("{} (weights {}, context {}), read {}, {}", time(*whole), time(*weights),
-                     time(*context), format_bytes(static_cast<double>(*read)),
+  return std::format("{} (weights {}, context {}), read {}, {}", format_duration(*whole),
+                     format_duration(*weights), format_duration(*context), format_bytes(*read),
                      counted(*faults, "major page fault"));
 }
 
@@ -159,8 +154,7 @@ std::string context_text(const SessionInfo& info) {
                                    std::pair{"compute buffers", "result.compute_bytes"},
                                    std::pair{"logits", "result.logits_bytes"}})
     if (const auto bytes = info.fact_number(fact))
-      text += std::format("{}{} {}{}", text.empty() ? "" : ", ", name,
-                          format_bytes(static_cast<double>(*bytes)),
+      text += std::format("{}{} {}{}", text.empty() ? "" : ", ", name, format_bytes(*bytes),
                           std::string_view(name) == "KV cache" ? cells_text(info) : "");
   return text;
 }
@@ -191,26 +185,19 @@ void print_findings(const SessionSummary& summary) {
 // Step times of the normal steps (analysis/tables/session_conditions.h), speeds of the evaluation
 // from all.
 void print_phases(const SessionConditions& conditions) {
-  TextTable table({{"phase"},
-                   {"steps", Align::Right},
-                   {"tokens", Align::Right},
-                   {"time", Align::Right},
-                   {"per token", Align::Right},
-                   {"evaluated/s", Align::Right},
-                   {"step: median", Align::Right},
-                   {"p5", Align::Right},
-                   {"p95", Align::Right}});
+  TextTable table({"phase", ">steps", ">tokens", ">time", ">per token", ">evaluated/s",
+                   ">step: median", ">p5", ">p95"});
   std::uint32_t learned = 0, left_out = 0, all = 0;
   for (const auto& [phase, times] : conditions.phases) {
     const auto ns = static_cast<double>(times.time.v);
     const double tokens = times.tokens;
     const auto of_spread = [&](Ns Spread::* value) {
-      return times.spread ? format_duration(static_cast<double>(((*times.spread).*value).v)) : "";
+      return times.spread ? format_duration((*times.spread).*value) : "";
     };
-    table.add({to_text(phase), std::to_string(times.steps), std::to_string(times.tokens),
-               format_duration(ns), tokens > 0 ? format_duration(ns / tokens) : "",
-               ns > 0 ? std::format("{:.1f}", tokens * 1e9 / ns) : "", of_spread(&Spread::median),
-               of_spread(&Spread::p5), of_spread(&Spread::p95)});
+    table.add(to_text(phase), times.steps, times.tokens, format_duration(ns),
+              tokens > 0 ? format_duration(ns / tokens) : "",
+              ns > 0 ? std::format("{:.1f}", tokens * 1e9 / ns) : "", of_spread(&Spread::median),
+              of_spread(&Spread::p5), of_spread(&Spread::p95));
     learned += times.learned;
     left_out += times.left_out;
     all += times.steps;
@@ -224,16 +211,9 @@ void print_phases(const SessionConditions& conditions) {
 
 void print_templates(const std::vector<TemplateRow>& rows) {
   put("\n");
-  TextTable templates({{"template", Align::Right},
-                       {"steps", Align::Right},
-                       {"ops", Align::Right},
-                       {"nodes", Align::Right},
-                       {"tensors", Align::Right},
-                       {"layers", Align::Right}});
+  TextTable templates({">template", ">steps", ">ops", ">nodes", ">tensors", ">layers"});
   for (const TemplateRow& row : rows) {
-    templates.add({std::to_string(row.id.v), std::to_string(row.steps), std::to_string(row.ops),
-                   std::to_string(row.nodes), std::to_string(row.tensors),
-                   std::to_string(row.layers)});
+    templates.add(row.id.v, row.steps, row.ops, row.nodes, row.tensors, row.layers);
   }
   templates.print();
 }
@@ -246,7 +226,7 @@ void print_session(const SessionSummary& summary, bool with_facts) {
   line("session", info.id);
   line("title", info.title);
   for (const ModelFile& file : info.model_files)
-    line("model", std::format("{} ({})", file.path, format_bytes(static_cast<double>(file.size))));
+    line("model", std::format("{} ({})", file.path, format_bytes(file.size)));
   std::string shape = std::format("{}, {}, {}, embedding {}, vocabulary {}",
                                   counted(info.n_layers, "layer"), counted(info.n_heads, "head"),
                                   counted(info.n_heads_kv, "KV head"), info.n_embd, info.n_vocab);
@@ -258,7 +238,7 @@ void print_session(const SessionSummary& summary, bool with_facts) {
        std::format("{}, level {}, {} times, {}", utc_text(info.start_utc_ns), to_text(info.level),
                    info.exact_timing ? "exact" : "fast", to_text(info.state)));
   line("ended", end_text(info));
-  line("file", format_bytes(static_cast<double>(summary.file_bytes)));
+  line("file", format_bytes(summary.file_bytes));
   line("verdict", summary.validation.verdict() +
                       (summary.validation.passed() ? "" : ": see tt parse --validate"));
   line("machine", summary.conditions.text);

@@ -11,7 +11,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <print>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -95,8 +94,7 @@ class TablePrinter {
     std::vector<Column> columns;
     for (std::size_t i = 0; i < names_.size(); ++i)
       columns.push_back(
-          {.name = names_[i],
-           .align = i < values.size() && is_number(values[i]) ? Align::Right : Align::Left});
+          {names_[i], i < values.size() && is_number(values[i]) ? Align::Right : Align::Left});
     table_.emplace(std::move(columns));
   }
   void end_block() {

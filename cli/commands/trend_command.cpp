@@ -53,15 +53,14 @@ void print_trend_group(const TrendGroup& group, TrendBy by) {
 
 // The last points of each figure.
 void print_trend_points(const TrendGroup& group, TrendBy by, std::size_t limit) {
-  constexpr Align kRight = Align::Right;
   const bool intervals = std::ranges::any_of(group.figures, [](const TrendFigure& figure) {
     return std::ranges::any_of(figure.points,
                                [](const SampleMedian& of) { return of.low.has_value(); });
   });
-  std::vector<Column> columns = {{"median of the sessions"}, {to_text(by)}};
+  std::vector<Column> columns = {"median of the sessions", to_text(by)};
   if (by == TrendBy::Session) columns.push_back({"start"});
-  columns.push_back({"sessions", kRight});
-  columns.push_back({"median", kRight});
+  columns.push_back({">sessions"});
+  columns.push_back({">median"});
   if (intervals) columns.push_back({"95 % interval"});
   TextTable table(std::move(columns));
   const std::size_t count = group.points.size(), first = count - std::min(count, limit);

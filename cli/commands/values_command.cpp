@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -90,26 +89,15 @@ std::string shape_of(const OutputValues& values) {
 }
 
 void print_table(const std::vector<CapturedOutput>& outputs) {
-  constexpr Align kRight = Align::Right;
-  TextTable table({{"step", kRight},
-                   {"op", kRight},
-                   {"operation"},
-                   {"output"},
-                   {"shape", kRight},
-                   {"min", kRight},
-                   {"max", kRight},
-                   {"mean", kRight},
-                   {"std", kRight},
-                   {"norm", kRight},
-                   {"NaN", kRight},
-                   {"Inf", kRight}});
+  TextTable table({">step", ">op", "operation", "output", ">shape", ">min", ">max", ">mean", ">std",
+                   ">norm", ">NaN", ">Inf"});
   const auto number = [](double value) { return std::format("{:.4g}", value); };
   const auto count = [](std::uint64_t n) { return n == 0 ? "" : std::to_string(n); };
   for (const CapturedOutput& of : outputs) {
     const ValueSummary& s = of.summary;
-    table.add({std::to_string(of.step.v), std::to_string(of.values.op.v), of.operation, of.tensor,
-               shape_of(of.values), number(s.min), number(s.max), number(s.mean), number(s.std),
-               number(s.norm), count(s.nan), count(s.inf)});
+    table.add(of.step.v, of.values.op.v, of.operation, of.tensor, shape_of(of.values),
+              number(s.min), number(s.max), number(s.mean), number(s.std), number(s.norm),
+              count(s.nan), count(s.inf));
   }
   table.print();
 }

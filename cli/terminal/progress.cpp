@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <format>
 #include <utility>
 
@@ -37,7 +36,7 @@ std::function<bool(std::uint64_t, std::uint64_t)> Progress::start_bytes(const st
   begin(what, 0, false);
   return [this, what](std::uint64_t done, std::uint64_t total) {
     what_ = std::format("{}, {} % of {}", what, total == 0 ? 100 : done * 100 / total,
-                        format_bytes(static_cast<double>(total)));
+                        format_bytes(total));
     return update();
   };
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <format>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>

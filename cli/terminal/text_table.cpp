@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <format>
 #include <utility>
 
 #include "api/text/escape_control_chars.h"
@@ -18,6 +19,12 @@ std::size_t width_of(const std::string& text) {
 }
 
 }  // namespace
+
+Column::Column(const char* heading) : name(heading) {
+  if (!name.starts_with('>')) return;
+  name.erase(0, 1);
+  align = Align::Right;
+}
 
 void TextTable::add(std::vector<std::string> cells) {
   cells.resize(columns_.size());
@@ -45,6 +52,24 @@ void TextTable::print() const {
   };
   line([&](std::size_t i) -> const std::string& { return columns_[i].name; });
   for (const auto& row : rows_) line([&](std::size_t i) -> const std::string& { return row[i]; });
+}
+
+void TextTable::print_markdown() const {
+  std::string names = "|", rule = "|";
+  for (const Column& column : columns_) {
+    names += std::format(" {} |", column.name);
+    rule += column.align == Align::Right ? " ---: |" : " --- |";
+  }
+  put_line(names + '\n' + rule);
+  for (const auto& row : rows_) {
+    std::string line = "|";
+    for (std::string cell : row) {
+      for (std::size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2)
+        cell.insert(at, "\\");
+      line += std::format(" {} |", cell);
+    }
+    put_line(std::move(line));
+  }
 }
 
 std::string layer_text(LayerId layer) { return layer == kNoLayer ? "-" : std::to_string(layer.v); }

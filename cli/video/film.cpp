@@ -319,7 +319,7 @@ struct Film::Builder {
         running = std::format("{}  {}", graph->tensor(graph->node(of.last()).output).name,
                               op_name(*graph, of));
         if (of.layer != kNoLayer) running += std::format("  layer {}", of.layer.v);
-        running += "  " + format_duration(static_cast<double>(step->op_duration(op)->v));
+        running += "  " + format_duration(step->op_duration(op)->v);
       }
       film.moments_.push_back(moment);
       clock.set(frame, escaped(std::format("step {} of {} ({})   {:.3f} ms", at, steps.size(),
