@@ -650,47 +650,41 @@ static constexpr const char
         "ranked by their median",
     *kNoStepTimes = "the rows have no times per step";
 
-const Fields<TraceSums>& fields_of(const TraceSums*) {
-  static const auto fields =
-      Fields<TraceSums>("TraceSums")
-          .add("bytes_read", "", &TraceSums::bytes_read, {.unit = "bytes"})
-          .add("bytes_written", "", &TraceSums::bytes_written, {.unit = "bytes"})
-          .add("reads", "", &TraceSums::reads)
-          .add("writes", "", &TraceSums::writes)
-          .add("executions", "number of executed ops", &TraceSums::executions)
-          .add("time_ns", "duration of the ops", &TraceSums::time_ns, {.unit = "ns"})
-          .add("faults", "major page faults", &TraceSums::faults)
-          .add("bytes_per_second", "bytes read and written per second",
-               [](const TraceSums& sums) -> std::optional<double> {
-                 if (sums.time_ns <= 0) return std::nullopt;
-                 return std::round(sums.bytes_per_second());
-               },
-               {.unit = "bytes", .null = "no times were recorded"});
-  return fields;
+Fields<TraceSums> fields_of(const TraceSums*) {
+  return Fields<TraceSums>("TraceSums")
+      .add("bytes_read", "", &TraceSums::bytes_read, {.unit = "bytes"})
+      .add("bytes_written", "", &TraceSums::bytes_written, {.unit = "bytes"})
+      .add("reads", "", &TraceSums::reads)
+      .add("writes", "", &TraceSums::writes)
+      .add("executions", "number of executed ops", &TraceSums::executions)
+      .add("time_ns", "duration of the ops", &TraceSums::time_ns, {.unit = "ns"})
+      .add("faults", "major page faults", &TraceSums::faults)
+      .add("bytes_per_second", "bytes read and written per second",
+           [](const TraceSums& sums) -> std::optional<double> {
+             if (sums.time_ns <= 0) return std::nullopt;
+             return std::round(sums.bytes_per_second());
+           },
+           {.unit = "bytes", .null = "no times were recorded"});
 }
 
 static consteval columns::Enumeration words_of(Heat) { return columns::words_to("", Heat::Cold); }
 
-static const Fields<StepTimes>& fields_of(const StepTimes*) {
-  static const auto fields =
-      Fields<StepTimes>()
-          .include(&StepTimes::spread)
-          .add("steps", "number of normal steps in which the row has time", &StepTimes::steps)
-          .add(
-              "per_token",
-              "time per token: the median divided by the tokens of a step, if all timed steps have "
-              "equally many tokens (`times.same_tokens`); else the sum over these steps divided by "
-              "their tokens",
-              &StepTimes::per_token)
-          .add("share",
-               "the median as a part of the median of everything that passes the filter "
-               "(`sums.step_ns`). The shares of all rows need not add up to 1",
-               &StepTimes::share)
-          .add("bytes_per_second",
-               "bytes read and written in the mean step of the phase, divided by the median",
-               [](const StepTimes& of) { return std::round(of.bytes_per_second); },
-               {.unit = "bytes"});
-  return fields;
+static Fields<StepTimes> fields_of(const StepTimes*) {
+  return Fields<StepTimes>()
+      .include(&StepTimes::spread)
+      .add("steps", "number of normal steps in which the row has time", &StepTimes::steps)
+      .add("per_token",
+           "time per token: the median divided by the tokens of a step, if all timed steps have "
+           "equally many tokens (`times.same_tokens`); else the sum over these steps divided by "
+           "their tokens",
+           &StepTimes::per_token)
+      .add("share",
+           "the median as a part of the median of everything that passes the filter "
+           "(`sums.step_ns`). The shares of all rows need not add up to 1",
+           &StepTimes::share)
+      .add("bytes_per_second",
+           "bytes read and written in the mean step of the phase, divided by the median",
+           [](const StepTimes& of) { return std::round(of.bytes_per_second); }, {.unit = "bytes"});
 }
 
 static const Fields<TimedSteps>& fields_of(const TimedSteps*) {
@@ -713,89 +707,79 @@ static const Fields<TimedSteps>& fields_of(const TimedSteps*) {
   return fields;
 }
 
-static const Fields<HotCold::Class>& fields_of(const HotCold::Class*) {
-  static const auto fields =
-      Fields<HotCold::Class>("HeatClass")
-          .add("rows", "", &HotCold::Class::rows)
-          .add("size_bytes", "size of the tensors; 0 if the rows are not tensors",
-               &HotCold::Class::size)
-          .add("sums", "", &HotCold::Class::sums)
-          .add("step_ns",
-               "sum of the medians of the rows, if they are ranked by time per step; else 0",
-               &HotCold::Class::step);
-  return fields;
+static Fields<HotCold::Class> fields_of(const HotCold::Class*) {
+  return Fields<HotCold::Class>("HeatClass")
+      .add("rows", "", &HotCold::Class::rows)
+      .add("size_bytes", "size of the tensors; 0 if the rows are not tensors",
+           &HotCold::Class::size)
+      .add("sums", "", &HotCold::Class::sums)
+      .add("step_ns", "sum of the medians of the rows, if they are ranked by time per step; else 0",
+           &HotCold::Class::step);
 }
 
-static const Fields<HotCold::Row>& fields_of(const HotCold::Row*) {
-  static const auto fields = Fields<HotCold::Row>()
-                                 .include(&HotCold::Row::row)
-                                 .add("heat", "", &HotCold::Row::heat)
-                                 .add("size_bytes", "", &HotCold::Row::size);
-  return fields;
+static Fields<HotCold::Row> fields_of(const HotCold::Row*) {
+  return Fields<HotCold::Row>()
+      .include(&HotCold::Row::row)
+      .add("heat", "", &HotCold::Row::heat)
+      .add("size_bytes", "", &HotCold::Row::size);
 }
 
-const Fields<BreakdownRow>& fields_of(const BreakdownRow*) {
-  static const auto fields =
-      Fields<BreakdownRow>("BreakdownRow")
-          .add("name", "", &BreakdownRow::name)
-          .add("all", "", &BreakdownRow::all)
-          .add("prompt", "", &BreakdownRow::prompt)
-          .add("generate", "", &BreakdownRow::generate)
-          .add_optional("step_ns",
-                        "time of the row in one step; only with step_times=true, and only if the "
-                        "row has time in a normal step",
-                        &BreakdownRow::step);
-  return fields;
+Fields<BreakdownRow> fields_of(const BreakdownRow*) {
+  return Fields<BreakdownRow>("BreakdownRow")
+      .add("name", "", &BreakdownRow::name)
+      .add("all", "", &BreakdownRow::all)
+      .add("prompt", "", &BreakdownRow::prompt)
+      .add("generate", "", &BreakdownRow::generate)
+      .add_optional("step_ns",
+                    "time of the row in one step; only with step_times=true, and only if the "
+                    "row has time in a normal step",
+                    &BreakdownRow::step);
 }
 
-const Fields<Breakdown>& fields_of(const Breakdown*) {
-  static const auto fields =
-      Fields<Breakdown>("Breakdown")
-          .add("by", "", &Breakdown::by, {.words = &kRowAxes})
-          .add("total", kTotalRows, &Breakdown::row_count)
-          .add("rows", "", &Breakdown::rows)
-          .add("sums", "sums of all rows", &Breakdown::total)
-          .add("disk", "accesses with the memory source disk", &Breakdown::disk)
-          .add("buffer", "accesses with any other memory source", &Breakdown::buffer)
-          .add("damaged_steps", kDamagedSteps, &Breakdown::damaged_steps)
-          .add("left_out_steps", kLeftOutSteps, &Breakdown::left_out_steps)
-          .add("times", kTimesMeaning, &Breakdown::times, {.null = kNoStepTimes});
-  return fields;
+Fields<Breakdown> fields_of(const Breakdown*) {
+  return Fields<Breakdown>("Breakdown")
+      .add("by", "", &Breakdown::by, {.words = &kRowAxes})
+      .add("total", kTotalRows, &Breakdown::row_count)
+      .add("rows", "", &Breakdown::rows)
+      .add("sums", "sums of all rows", &Breakdown::total)
+      .add("disk", "accesses with the memory source disk", &Breakdown::disk)
+      .add("buffer", "accesses with any other memory source", &Breakdown::buffer)
+      .add("damaged_steps", kDamagedSteps, &Breakdown::damaged_steps)
+      .add("left_out_steps", kLeftOutSteps, &Breakdown::left_out_steps)
+      .add("times", kTimesMeaning, &Breakdown::times, {.null = kNoStepTimes});
 }
 
-const Fields<HotCold>& fields_of(const HotCold*) {
-  static const auto fields =
-      Fields<HotCold>("HotCold")
-          .add("by", "", &HotCold::by, {.words = &kRowAxes})
-          .add("value", "", &HotCold::value)
-          .add("kind",
-               "of the tensors that are rows. With by=tensor and no condition on kind, source or "
-               "name of tensors: weight",
-               &HotCold::kind, {.null = "any"})
-          .add("other_kinds",
-               "sums by kind of the tensors that are not rows, if the rows are weights because no "
-               "condition says otherwise",
-               &HotCold::other_kinds)
-          .add("note",
-               "which equal values decided the value that rows are sorted by, and which groups of "
-               "equal rows a limit would have divided",
-               [](const HotCold& hot) {
-                 return hot.note.empty() ? std::nullopt : std::optional(hot.note);
-               },
-               {.null = "none"})
-          .add("times", kTimesMeaning, &HotCold::times, {.null = kNoStepTimes})
-          .add("total", kTotalRows, &HotCold::row_count)
-          .add("classes", "",
-               [](const HotCold& hot) {
-                 std::map<Heat, HotCold::Class> classes;
-                 for (std::size_t i = 0; i < hot.classes.size(); ++i)
-                   classes.emplace(static_cast<Heat>(i), hot.classes[i]);
-                 return classes;
-               },
-               {.names = fields::list_of(words_of(Heat{}))})
-          .add("left_out_steps", kLeftOutSteps, &HotCold::left_out_steps)
-          .add("rows", "", &HotCold::rows);
-  return fields;
+Fields<HotCold> fields_of(const HotCold*) {
+  return Fields<HotCold>("HotCold")
+      .add("by", "", &HotCold::by, {.words = &kRowAxes})
+      .add("value", "", &HotCold::value)
+      .add("kind",
+           "of the tensors that are rows. With by=tensor and no condition on kind, source or "
+           "name of tensors: weight",
+           &HotCold::kind, {.null = "any"})
+      .add("other_kinds",
+           "sums by kind of the tensors that are not rows, if the rows are weights because no "
+           "condition says otherwise",
+           &HotCold::other_kinds)
+      .add("note",
+           "which equal values decided the value that rows are sorted by, and which groups of "
+           "equal rows a limit would have divided",
+           [](const HotCold& hot) {
+             return hot.note.empty() ? std::nullopt : std::optional(hot.note);
+           },
+           {.null = "none"})
+      .add("times", kTimesMeaning, &HotCold::times, {.null = kNoStepTimes})
+      .add("total", kTotalRows, &HotCold::row_count)
+      .add("classes", "",
+           [](const HotCold& hot) {
+             std::map<Heat, HotCold::Class> classes;
+             for (std::size_t i = 0; i < hot.classes.size(); ++i)
+               classes.emplace(static_cast<Heat>(i), hot.classes[i]);
+             return classes;
+           },
+           {.names = fields::list_of(words_of(Heat{}))})
+      .add("left_out_steps", kLeftOutSteps, &HotCold::left_out_steps)
+      .add("rows", "", &HotCold::rows);
 }
 
 }  // namespace tt

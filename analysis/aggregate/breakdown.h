@@ -144,9 +144,9 @@ struct HotCold {
 std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,
                                             const ContinueCheck& keep_going = never_cancel);
 
-const Fields<TraceSums>& fields_of(const TraceSums*);
-const Fields<BreakdownRow>& fields_of(const BreakdownRow*);
-const Fields<Breakdown>& fields_of(const Breakdown*);
-const Fields<HotCold>& fields_of(const HotCold*);
+Fields<TraceSums> fields_of(const TraceSums*);
+Fields<BreakdownRow> fields_of(const BreakdownRow*);
+Fields<Breakdown> fields_of(const Breakdown*);
+Fields<HotCold> fields_of(const HotCold*);
 
 }  // namespace tt

@@ -8,15 +8,13 @@
 
 namespace tt {
 
-const Fields<SummedSteps>& fields_of(const SummedSteps*) {
-  static const auto fields =
-      Fields<SummedSteps>("SummedSteps")
-          .add("steps", "number of steps with times", &SummedSteps::steps)
-          .add("learned", "among them: their graph was new", &SummedSteps::learned)
-          .add("disturbed", "among them: their verdict is not clean", &SummedSteps::disturbed)
-          .add("verdict", "clean, or the most frequent one of the disturbed steps",
-               &SummedSteps::verdict, {.null = "not recorded"});
-  return fields;
+Fields<SummedSteps> fields_of(const SummedSteps*) {
+  return Fields<SummedSteps>("SummedSteps")
+      .add("steps", "number of steps with times", &SummedSteps::steps)
+      .add("learned", "among them: their graph was new", &SummedSteps::learned)
+      .add("disturbed", "among them: their verdict is not clean", &SummedSteps::disturbed)
+      .add("verdict", "clean, or the most frequent one of the disturbed steps",
+           &SummedSteps::verdict, {.null = "not recorded"});
 }
 
 SummedSteps summed_steps(const SessionIndex& index, std::span<const TraceFilter> filters) {

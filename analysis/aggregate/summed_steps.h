@@ -23,7 +23,7 @@ struct SummedSteps {
 };
 // The field of an answer that has them.
 inline constexpr const char* kSummedSteps = "summed_steps";
-const Fields<SummedSteps>& fields_of(const SummedSteps*);
+Fields<SummedSteps> fields_of(const SummedSteps*);
 
 // Those of which one of the filters lets a part pass; what a filter says of ops and tensors does
 // not count.

@@ -84,26 +84,21 @@ std::expected<Totals, TraceError> totals(const SessionReader& reader, const Sess
   });
 }
 
-static const Fields<TotalsRow>& fields_of(const TotalsRow*) {
-  static const auto fields =
-      Fields<TotalsRow>("TotalsRow").add("name", "", &TotalsRow::name).include(&TotalsRow::sums);
-  return fields;
+static Fields<TotalsRow> fields_of(const TotalsRow*) {
+  return Fields<TotalsRow>("TotalsRow").add("name", "", &TotalsRow::name).include(&TotalsRow::sums);
 }
 
-const Fields<Totals>& fields_of(const Totals*) {
-  static const auto fields =
-      Fields<Totals>("Totals")
-          .add("total", "of everything that passes the filter", &Totals::total)
-          .add("types", "by the type of the tensor that owns the bytes, largest first",
-               &Totals::types)
-          .add("kernels",
-               "by the kernel that ran the op; unknown: not recorded. An access counts for the "
-               "kernel of its op",
-               &Totals::kernels)
-          .add("buffers", "by the ggml buffer of the tensor that owns the bytes", &Totals::buffers)
-          .add("damaged_steps", kDamagedSteps, &Totals::damaged_steps)
-          .add("left_out_steps", kLeftOutSteps, &Totals::left_out_steps);
-  return fields;
+Fields<Totals> fields_of(const Totals*) {
+  return Fields<Totals>("Totals")
+      .add("total", "of everything that passes the filter", &Totals::total)
+      .add("types", "by the type of the tensor that owns the bytes, largest first", &Totals::types)
+      .add("kernels",
+           "by the kernel that ran the op; unknown: not recorded. An access counts for the "
+           "kernel of its op",
+           &Totals::kernels)
+      .add("buffers", "by the ggml buffer of the tensor that owns the bytes", &Totals::buffers)
+      .add("damaged_steps", kDamagedSteps, &Totals::damaged_steps)
+      .add("left_out_steps", kLeftOutSteps, &Totals::left_out_steps);
 }
 
 }  // namespace tt

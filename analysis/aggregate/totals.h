@@ -31,6 +31,6 @@ std::expected<Totals, TraceError> totals(const SessionReader& reader, const Sess
                                          const TraceFilter& filter,
                                          const ContinueCheck& keep_going = never_cancel);
 
-const Fields<Totals>& fields_of(const Totals*);
+Fields<Totals> fields_of(const Totals*);
 
 }  // namespace tt

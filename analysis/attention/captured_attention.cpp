@@ -293,69 +293,60 @@ std::expected<AttentionTable, TraceError> attention_table(const SessionReader& r
   return table;
 }
 
-static const Fields<TokenAttention>& fields_of(const TokenAttention*) {
-  static const auto fields =
-      Fields<TokenAttention>("TokenAttention")
-          .add("layer", "", &TokenAttention::layer)
-          .add("head", "", &TokenAttention::head)
-          .add("token", "that looks at others", &TokenAttention::token)
-          .add("weights",
-               "of tokens 0, 1, ... in this order. 0: outside the sliding window, or not seen",
-               &TokenAttention::weights);
-  return fields;
+static Fields<TokenAttention> fields_of(const TokenAttention*) {
+  return Fields<TokenAttention>("TokenAttention")
+      .add("layer", "", &TokenAttention::layer)
+      .add("head", "", &TokenAttention::head)
+      .add("token", "that looks at others", &TokenAttention::token)
+      .add("weights",
+           "of tokens 0, 1, ... in this order. 0: outside the sliding window, or not seen",
+           &TokenAttention::weights);
 }
 
-const Fields<Page<TokenAttention>>& fields_of(const Page<TokenAttention>*) {
-  static const auto fields = page_fields<TokenAttention>("TokenAttentions");
-  return fields;
+Fields<Page<TokenAttention>> fields_of(const Page<TokenAttention>*) {
+  return page_fields<TokenAttention>("TokenAttentions");
 }
 
-static const Fields<MeanAttention>& fields_of(const MeanAttention*) {
-  static const auto fields =
-      Fields<MeanAttention>("MeanAttention")
-          .add("token", "that looks at others", &MeanAttention::token)
-          .add("heads", "captured heads of the layers asked for, over which the weights are means",
-               &MeanAttention::heads)
-          .add("weights",
-               "of tokens 0, 1, ... in this order. 0: outside the sliding window, or not seen",
-               &MeanAttention::weights);
-  return fields;
+static Fields<MeanAttention> fields_of(const MeanAttention*) {
+  return Fields<MeanAttention>("MeanAttention")
+      .add("token", "that looks at others", &MeanAttention::token)
+      .add("heads", "captured heads of the layers asked for, over which the weights are means",
+           &MeanAttention::heads)
+      .add("weights",
+           "of tokens 0, 1, ... in this order. 0: outside the sliding window, or not seen",
+           &MeanAttention::weights);
 }
 
-const Fields<Page<MeanAttention>>& fields_of(const Page<MeanAttention>*) {
-  static const auto fields = page_fields<MeanAttention>("MeanAttentions");
-  return fields;
+Fields<Page<MeanAttention>> fields_of(const Page<MeanAttention>*) {
+  return page_fields<MeanAttention>("MeanAttentions");
 }
 
-static const Fields<HeadAttention>& fields_of(const HeadAttention*) {
-  static const auto fields =
-      Fields<HeadAttention>("HeadAttention")
-          .add("layer", "", &HeadAttention::layer)
-          .add("head", "", &HeadAttention::head)
-          .add("tokens",
-               "captured tokens, over which the other fields are means. Without token 0, which has "
-               "only itself to look at",
-               &HeadAttention::tokens)
-          .add("entropy", "of the weights, in bits: 0 if a token looks at one other only",
-               &HeadAttention::entropy)
-          .add("distance", "number of tokens between a token and those that it looks at",
-               &HeadAttention::distance)
-          .add("first", "weight of token 0", &HeadAttention::first)
-          .add("previous", "weight of the token before", &HeadAttention::previous)
-          .add("self", "weight of the token itself", &HeadAttention::self)
-          .add("elsewhere", "weight of attention sinks, which belong to no token",
-               &HeadAttention::elsewhere)
-          .add("induction",
-               "weight of the tokens that followed the same token before. null: no token has been "
-               "there before",
-               &HeadAttention::induction);
-  return fields;
+static Fields<HeadAttention> fields_of(const HeadAttention*) {
+  return Fields<HeadAttention>("HeadAttention")
+      .add("layer", "", &HeadAttention::layer)
+      .add("head", "", &HeadAttention::head)
+      .add("tokens",
+           "captured tokens, over which the other fields are means. Without token 0, which has "
+           "only itself to look at",
+           &HeadAttention::tokens)
+      .add("entropy", "of the weights, in bits: 0 if a token looks at one other only",
+           &HeadAttention::entropy)
+      .add("distance", "number of tokens between a token and those that it looks at",
+           &HeadAttention::distance)
+      .add("first", "weight of token 0", &HeadAttention::first)
+      .add("previous", "weight of the token before", &HeadAttention::previous)
+      .add("self", "weight of the token itself", &HeadAttention::self)
+      .add("elsewhere", "weight of attention sinks, which belong to no token",
+           &HeadAttention::elsewhere)
+      .add("induction",
+           "weight of the tokens that followed the same token before. null: no token has been "
+           "there before",
+           &HeadAttention::induction);
 }
 
-const Fields<AttentionTable>& fields_of(const AttentionTable*) {
-  static const auto fields = Fields<AttentionTable>("AttentionTable")
-                                 .add("heads", "by layer and head", &AttentionTable::heads);
-  return fields;
+Fields<AttentionTable> fields_of(const AttentionTable*) {
+  return Fields<AttentionTable>("AttentionTable")
+      .add("heads", "by layer and head", &AttentionTable::heads);
 }
 
 }  // namespace tt

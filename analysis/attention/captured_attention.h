@@ -32,7 +32,7 @@ std::expected<Page<TokenAttention>, TraceError> token_attention(
     const SessionReader& reader, const TokenAttentionQuery& query,
     const ContinueCheck& keep_going = never_cancel);
 
-const Fields<Page<TokenAttention>>& fields_of(const Page<TokenAttention>*);
+Fields<Page<TokenAttention>> fields_of(const Page<TokenAttention>*);
 
 // The same as a mean over the heads of one layer or of several, by token.
 struct MeanAttention {
@@ -57,7 +57,7 @@ std::expected<Page<MeanAttention>, TraceError> mean_attention(
     const SessionReader& reader, const MeanAttentionQuery& query,
     const ContinueCheck& keep_going = never_cancel);
 
-const Fields<Page<MeanAttention>>& fields_of(const Page<MeanAttention>*);
+Fields<Page<MeanAttention>> fields_of(const Page<MeanAttention>*);
 
 // Means over the captured tokens except token 0, which has only itself to look at.
 struct HeadAttention {
@@ -77,7 +77,7 @@ struct AttentionTable {
 std::expected<AttentionTable, TraceError> attention_table(
     const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
 
-const Fields<AttentionTable>& fields_of(const AttentionTable*);
+Fields<AttentionTable> fields_of(const AttentionTable*);
 
 // For a session without captured attention, or without what was asked for.
 inline constexpr const char* kNoCapturedAttention =

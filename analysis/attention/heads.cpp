@@ -145,15 +145,13 @@ struct HeadRow {
   HeadUse use;
 };
 
-const Fields<HeadRow>& fields_of(const HeadRow*) {
-  static const auto fields =
-      Fields<HeadRow>()
-          .add("head", "", &HeadRow::head)
-          .add("file_offset", "start of the first range of the head in the file", &HeadRow::offset,
-               {.unit = "bytes"})
-          .add("reads", "", [](const HeadRow& row) { return row.use.reads; })
-          .add("bytes_read", "", [](const HeadRow& row) { return row.use.read; });
-  return fields;
+Fields<HeadRow> fields_of(const HeadRow*) {
+  return Fields<HeadRow>()
+      .add("head", "", &HeadRow::head)
+      .add("file_offset", "start of the first range of the head in the file", &HeadRow::offset,
+           {.unit = "bytes"})
+      .add("reads", "", [](const HeadRow& row) { return row.use.reads; })
+      .add("bytes_read", "", [](const HeadRow& row) { return row.use.read; });
 }
 
 // A getter of a number that only a weight with heads has.
@@ -167,47 +165,42 @@ auto if_divided(Get get) {
 
 }  // namespace
 
-static const Fields<HeadWeight>& fields_of(const HeadWeight*) {
+static Fields<HeadWeight> fields_of(const HeadWeight*) {
   constexpr const char* kShared = "heads share quantization blocks or the whole weight";
-  static const auto fields =
-      Fields<HeadWeight>("HeadWeight")
-          .add("name", "", &HeadWeight::name)
-          .add("role", "", &HeadWeight::role, {.words = &columns::kQkvTypes})
-          .add("layer", "", &HeadWeight::layer)
-          .include(&HeadWeight::file)
-          .add("head_bytes", "bytes of one head",
-               if_divided([](const HeadWeight& weight) { return weight.head_bytes().v; }),
-               {.unit = "bytes", .null = kShared})
-          .add("range_bytes", "length of each contiguous range of a head",
-               if_divided([](const HeadWeight& weight) { return weight.geometry.bytes.v; }),
-               {.unit = "bytes", .null = kShared})
-          .add("ranges", "number of contiguous ranges per head: one per row for O, otherwise 1",
-               if_divided([](const HeadWeight& weight) { return weight.rows; }), {.null = kShared})
-          .add("range_stride", "distance between the starts of consecutive ranges",
-               [](const HeadWeight& weight) -> std::optional<std::uint64_t> {
-                 if (!weight.geometry.by_columns) return std::nullopt;
-                 return weight.geometry.row_stride;
-               },
-               {.unit = "bytes", .null = "a head has one range"})
-          .add("reads", "", &HeadWeight::reads)
-          .add("bytes_read", "", &HeadWeight::read)
-          .add("heads", "", [](const HeadWeight& weight) {
-            std::vector<HeadRow> rows;
-            for (std::uint32_t h = 0; h < weight.heads.size(); ++h)
-              rows.push_back(
-                  {.head = h, .offset = weight.range(h, 0).offset, .use = weight.heads[h]});
-            return rows;
-          });
-  return fields;
+  return Fields<HeadWeight>("HeadWeight")
+      .add("name", "", &HeadWeight::name)
+      .add("role", "", &HeadWeight::role, {.words = &columns::kQkvTypes})
+      .add("layer", "", &HeadWeight::layer)
+      .include(&HeadWeight::file)
+      .add("head_bytes", "bytes of one head",
+           if_divided([](const HeadWeight& weight) { return weight.head_bytes().v; }),
+           {.unit = "bytes", .null = kShared})
+      .add("range_bytes", "length of each contiguous range of a head",
+           if_divided([](const HeadWeight& weight) { return weight.geometry.bytes.v; }),
+           {.unit = "bytes", .null = kShared})
+      .add("ranges", "number of contiguous ranges per head: one per row for O, otherwise 1",
+           if_divided([](const HeadWeight& weight) { return weight.rows; }), {.null = kShared})
+      .add("range_stride", "distance between the starts of consecutive ranges",
+           [](const HeadWeight& weight) -> std::optional<std::uint64_t> {
+             if (!weight.geometry.by_columns) return std::nullopt;
+             return weight.geometry.row_stride;
+           },
+           {.unit = "bytes", .null = "a head has one range"})
+      .add("reads", "", &HeadWeight::reads)
+      .add("bytes_read", "", &HeadWeight::read)
+      .add("heads", "", [](const HeadWeight& weight) {
+        std::vector<HeadRow> rows;
+        for (std::uint32_t h = 0; h < weight.heads.size(); ++h)
+          rows.push_back({.head = h, .offset = weight.range(h, 0).offset, .use = weight.heads[h]});
+        return rows;
+      });
 }
 
-const Fields<HeadTable>& fields_of(const HeadTable*) {
-  static const auto fields =
-      Fields<HeadTable>("HeadTable")
-          .add("heads", "number of heads of the model", &HeadTable::heads)
-          .add("kv_heads", "number of key/value heads of the model", &HeadTable::kv_heads)
-          .add("weights", "one row per weight", &HeadTable::weights);
-  return fields;
+Fields<HeadTable> fields_of(const HeadTable*) {
+  return Fields<HeadTable>("HeadTable")
+      .add("heads", "number of heads of the model", &HeadTable::heads)
+      .add("kv_heads", "number of key/value heads of the model", &HeadTable::kv_heads)
+      .add("weights", "one row per weight", &HeadTable::weights);
 }
 
 }  // namespace tt

@@ -48,7 +48,7 @@ struct HeadTable {
 std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,
                                                 const ContinueCheck& keep_going = never_cancel);
 
-const Fields<HeadTable>& fields_of(const HeadTable*);
+Fields<HeadTable> fields_of(const HeadTable*);
 
 // For a session without weights that are divided by head.
 inline constexpr const char* kNoHeadWeights =

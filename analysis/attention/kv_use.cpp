@@ -225,35 +225,29 @@ std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, Page
   return page;
 }
 
-static const Fields<KvLayer>& fields_of(const KvLayer*) {
-  static const auto fields =
-      Fields<KvLayer>()
-          .add("layer", "", &KvLayer::layer)
-          .add("fresh", "bytes read that this step wrote", &KvLayer::fresh)
-          .add("cached", "bytes read that were last written by an earlier step", &KvLayer::cached)
-          .add("other",
-               "bytes read that no step of this session wrote: padding, or a reused prefix",
-               &KvLayer::other)
-          .add("written", "", &KvLayer::written);
-  return fields;
+static Fields<KvLayer> fields_of(const KvLayer*) {
+  return Fields<KvLayer>()
+      .add("layer", "", &KvLayer::layer)
+      .add("fresh", "bytes read that this step wrote", &KvLayer::fresh)
+      .add("cached", "bytes read that were last written by an earlier step", &KvLayer::cached)
+      .add("other", "bytes read that no step of this session wrote: padding, or a reused prefix",
+           &KvLayer::other)
+      .add("written", "", &KvLayer::written);
 }
 
-static const Fields<KvStep>& fields_of(const KvStep*) {
-  static const auto fields =
-      Fields<KvStep>("KvStep")
-          .add("step", "", &KvStep::step)
-          .add("phase", "", &KvStep::phase)
-          .add("first_token", "", &KvStep::first_token)
-          .add("n_tokens", "", &KvStep::n_tokens)
-          .add("state_read", "bytes of recurrent states read", &KvStep::state_read)
-          .add("state_written", "bytes of recurrent states written", &KvStep::state_written)
-          .add("layers", "layers that accessed a cache", &KvStep::layers);
-  return fields;
+static Fields<KvStep> fields_of(const KvStep*) {
+  return Fields<KvStep>("KvStep")
+      .add("step", "", &KvStep::step)
+      .add("phase", "", &KvStep::phase)
+      .add("first_token", "", &KvStep::first_token)
+      .add("n_tokens", "", &KvStep::n_tokens)
+      .add("state_read", "bytes of recurrent states read", &KvStep::state_read)
+      .add("state_written", "bytes of recurrent states written", &KvStep::state_written)
+      .add("layers", "layers that accessed a cache", &KvStep::layers);
 }
 
-const Fields<Page<KvStep>>& fields_of(const Page<KvStep>*) {
-  static const auto fields = page_fields<KvStep>("KvSteps", "steps");
-  return fields;
+Fields<Page<KvStep>> fields_of(const Page<KvStep>*) {
+  return page_fields<KvStep>("KvSteps", "steps");
 }
 
 }  // namespace tt

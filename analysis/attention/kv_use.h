@@ -38,7 +38,7 @@ struct KvStep {
 std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, PageRange range,
                                                const ContinueCheck& keep_going = never_cancel);
 
-const Fields<Page<KvStep>>& fields_of(const Page<KvStep>*);
+Fields<Page<KvStep>> fields_of(const Page<KvStep>*);
 
 // For a session without accesses to either.
 inline constexpr const char* kNoKvAccesses =

@@ -17,6 +17,6 @@ struct Spread {
 
 std::optional<Spread> spread_of(std::vector<Ns> durations);  // nullopt: there are none
 
-const Fields<Spread>& fields_of(const Spread*);
+Fields<Spread> fields_of(const Spread*);
 
 }  // namespace tt

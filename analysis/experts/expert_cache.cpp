@@ -280,48 +280,40 @@ std::map<CachePolicy, std::uint64_t> by_policy(
 
 }  // namespace
 
-static const Fields<CacheHits>& fields_of(const CacheHits*) {
+static Fields<CacheHits> fields_of(const CacheHits*) {
   const fields::Notes notes{.names = fields::list_of(columns::words_to("", CachePolicy::Belady))};
-  static const auto fields =
-      Fields<CacheHits>("CacheLayouts")
-          .add(
-              "layers",
-              "requests served, by policy, with this number of slots in each layer. pinned: the "
-              "experts requested most in the first half; belady: the most that any cache of this "
-              "size can serve",
-              [](const CacheHits& hits) { return by_policy(hits.layers); }, notes)
-          .add(
-              "pool", "with as many slots as all layers together in one pool",
-              [](const CacheHits& hits) { return by_policy(hits.pool); }, notes);
-  return fields;
+  return Fields<CacheHits>("CacheLayouts")
+      .add(
+          "layers",
+          "requests served, by policy, with this number of slots in each layer. pinned: the "
+          "experts requested most in the first half; belady: the most that any cache of this "
+          "size can serve",
+          [](const CacheHits& hits) { return by_policy(hits.layers); }, notes)
+      .add(
+          "pool", "with as many slots as all layers together in one pool",
+          [](const CacheHits& hits) { return by_policy(hits.pool); }, notes);
 }
 
-static const Fields<CacheRow>& fields_of(const CacheRow*) {
-  static const auto fields =
-      Fields<CacheRow>()
-          .add("slots", "slots per router", &CacheRow::slots)
-          .add("recorded", "", &CacheRow::recorded)
-          .add("control", "with the tokens in random order", &CacheRow::control);
-  return fields;
+static Fields<CacheRow> fields_of(const CacheRow*) {
+  return Fields<CacheRow>()
+      .add("slots", "slots per router", &CacheRow::slots)
+      .add("recorded", "", &CacheRow::recorded)
+      .add("control", "with the tokens in random order", &CacheRow::control);
 }
 
-const Fields<ExpertCaches>& fields_of(const ExpertCaches*) {
-  static const auto fields =
-      Fields<ExpertCaches>("ExpertCaches")
-          .add("routers", "number of routers; 0: the session has no choices",
-               &ExpertCaches::routers)
-          .add("experts", "number of experts of a router; the most of all routers",
-               &ExpertCaches::experts)
-          .add("tokens", "", &ExpertCaches::tokens)
-          .add("counted_tokens", "tokens of the second half", &ExpertCaches::counted_tokens)
-          .add("requests", "experts chosen, summed over tokens and routers",
-               &ExpertCaches::requests)
-          .add("counted", "requests of the second half", &ExpertCaches::counted)
-          .add("counted_control", "the same with the tokens in random order",
-               &ExpertCaches::counted_control)
-          .add("rows", "requests of the second half of the tokens that a cache served",
-               &ExpertCaches::rows);
-  return fields;
+Fields<ExpertCaches> fields_of(const ExpertCaches*) {
+  return Fields<ExpertCaches>("ExpertCaches")
+      .add("routers", "number of routers; 0: the session has no choices", &ExpertCaches::routers)
+      .add("experts", "number of experts of a router; the most of all routers",
+           &ExpertCaches::experts)
+      .add("tokens", "", &ExpertCaches::tokens)
+      .add("counted_tokens", "tokens of the second half", &ExpertCaches::counted_tokens)
+      .add("requests", "experts chosen, summed over tokens and routers", &ExpertCaches::requests)
+      .add("counted", "requests of the second half", &ExpertCaches::counted)
+      .add("counted_control", "the same with the tokens in random order",
+           &ExpertCaches::counted_control)
+      .add("rows", "requests of the second half of the tokens that a cache served",
+           &ExpertCaches::rows);
 }
 
 }  // namespace tt

@@ -90,6 +90,6 @@ std::expected<ExpertCaches, TraceError> expert_caches(
     const SessionReader& reader, std::optional<Phase> phase, std::span<const std::uint32_t> slots,
     const ContinueCheck& keep_going = never_cancel);
 
-const Fields<ExpertCaches>& fields_of(const ExpertCaches*);
+Fields<ExpertCaches> fields_of(const ExpertCaches*);
 
 }  // namespace tt

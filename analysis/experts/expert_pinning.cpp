@@ -155,11 +155,10 @@ struct PinGain {
   double share = 0;
 };
 
-const Fields<PinGain>& fields_of(const PinGain*) {
-  static const auto fields = Fields<PinGain>()
-                                 .add("capacity_bytes", "", &PinGain::capacity)
-                                 .add("share", "share of `expert_bytes_tried`", &PinGain::share);
-  return fields;
+Fields<PinGain> fields_of(const PinGain*) {
+  return Fields<PinGain>()
+      .add("capacity_bytes", "", &PinGain::capacity)
+      .add("share", "share of `expert_bytes_tried`", &PinGain::share);
 }
 
 std::optional<PinGain> gain_of(const ExpertPinning& pinning) {
@@ -175,66 +174,61 @@ struct PinRow {
   std::uint64_t slots;
 };
 
-const Fields<PinRow>& fields_of(const PinRow*) {
+Fields<PinRow> fields_of(const PinRow*) {
   const auto of = [](auto member) { return [=](const PinRow& row) { return row.point.*member; }; };
-  static const auto fields =
-      Fields<PinRow>()
-          .add("capacity_bytes", "", of(&PinPoint::capacity))
-          .add("slices", "number of whole slices that fit, most read first", of(&PinPoint::slices))
-          .add("slots_per_layer", "number of slots that fit, the same number in each layer",
-               &PinRow::slots)
-          .add("lru_saved", "bytes served by an LRU cache", of(&PinPoint::lru))
-          .add("pinned_saved", "bytes served if the slices most read in all reads are pinned",
-               of(&PinPoint::pinned))
-          .add("best_saved",
-               "bytes served by the optimal policy (Belady) with knowledge of all reads",
-               of(&PinPoint::best))
-          .add("tried_lru_saved",
-               "bytes of the second half served by an LRU cache that has run since the first read",
-               of(&PinPoint::tried_lru))
-          .add("tried_pinned_saved",
-               "bytes of the second half served if the most read slices of the first half are "
-               "pinned",
-               of(&PinPoint::tried_pinned));
-  return fields;
+  return Fields<PinRow>()
+      .add("capacity_bytes", "", of(&PinPoint::capacity))
+      .add("slices", "number of whole slices that fit, most read first", of(&PinPoint::slices))
+      .add("slots_per_layer", "number of slots that fit, the same number in each layer",
+           &PinRow::slots)
+      .add("lru_saved", "bytes served by an LRU cache", of(&PinPoint::lru))
+      .add("pinned_saved", "bytes served if the slices most read in all reads are pinned",
+           of(&PinPoint::pinned))
+      .add("best_saved", "bytes served by the optimal policy (Belady) with knowledge of all reads",
+           of(&PinPoint::best))
+      .add("tried_lru_saved",
+           "bytes of the second half served by an LRU cache that has run since the first read",
+           of(&PinPoint::tried_lru))
+      .add("tried_pinned_saved",
+           "bytes of the second half served if the most read slices of the first half are "
+           "pinned",
+           of(&PinPoint::tried_pinned));
 }
 
 }  // namespace
 
-static const Fields<SlotSize>& fields_of(const SlotSize*) {
-  static const auto fields =
-      Fields<SlotSize>().add("layer", "", &SlotSize::layer).add("slot_bytes", "", &SlotSize::bytes);
-  return fields;
+static Fields<SlotSize> fields_of(const SlotSize*) {
+  return Fields<SlotSize>()
+      .add("layer", "", &SlotSize::layer)
+      .add("slot_bytes", "", &SlotSize::bytes);
 }
 
-const Fields<ExpertPinning>& fields_of(const ExpertPinning*) {
-  static const auto fields =
-      Fields<ExpertPinning>("Pinning")
-          .add("weight_bytes_read", "bytes of all reads of weights", &ExpertPinning::weights_read)
-          .add("expert_bytes_read",
-               "bytes of the reads of slices; a slice is the part of one expert in one weight",
-               &ExpertPinning::read)
-          .add("expert_bytes_distinct", "total size of the slices that were read",
-               &ExpertPinning::distinct)
-          .add("expert_bytes_tried",
-               "bytes of the second half of the reads. For the `tried` fields, the slices to pin "
-               "are those most read in the first half, and the saved bytes are counted in the "
-               "second half",
-               &ExpertPinning::tried)
-          .add("reads", "", &ExpertPinning::reads)
-          .add("slices", "number of slices", &ExpertPinning::slices)
-          .add("slots", "a slot holds all weights of one expert of one layer; ascending layers",
-               &ExpertPinning::slots)
-          .add("gain",
-               "cache size at which pinning saved most bytes compared with LRU in the second half",
-               gain_of, {.null = "it never saved more"})
-          .add("curve", "", [](const ExpertPinning& pinning) {
-            std::vector<PinRow> rows;
-            for (const PinPoint& point : pinning.curve)
-              rows.push_back({.point = point, .slots = pinning.slots_per_layer(point.capacity)});
-            return rows;
-          });
-  return fields;
+Fields<ExpertPinning> fields_of(const ExpertPinning*) {
+  return Fields<ExpertPinning>("Pinning")
+      .add("weight_bytes_read", "bytes of all reads of weights", &ExpertPinning::weights_read)
+      .add("expert_bytes_read",
+           "bytes of the reads of slices; a slice is the part of one expert in one weight",
+           &ExpertPinning::read)
+      .add("expert_bytes_distinct", "total size of the slices that were read",
+           &ExpertPinning::distinct)
+      .add("expert_bytes_tried",
+           "bytes of the second half of the reads. For the `tried` fields, the slices to pin "
+           "are those most read in the first half, and the saved bytes are counted in the "
+           "second half",
+           &ExpertPinning::tried)
+      .add("reads", "", &ExpertPinning::reads)
+      .add("slices", "number of slices", &ExpertPinning::slices)
+      .add("slots", "a slot holds all weights of one expert of one layer; ascending layers",
+           &ExpertPinning::slots)
+      .add("gain",
+           "cache size at which pinning saved most bytes compared with LRU in the second half",
+           gain_of, {.null = "it never saved more"})
+      .add("curve", "", [](const ExpertPinning& pinning) {
+        std::vector<PinRow> rows;
+        for (const PinPoint& point : pinning.curve)
+          rows.push_back({.point = point, .slots = pinning.slots_per_layer(point.capacity)});
+        return rows;
+      });
 }
 
 }  // namespace tt

@@ -66,6 +66,6 @@ std::expected<ExpertPinning, TraceError> expert_pinning(
     const SessionReader& reader, std::span<const Bytes> capacities,
     const ContinueCheck& keep_going = never_cancel);
 
-const Fields<ExpertPinning>& fields_of(const ExpertPinning*);
+Fields<ExpertPinning> fields_of(const ExpertPinning*);
 
 }  // namespace tt

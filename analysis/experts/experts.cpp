@@ -334,34 +334,32 @@ struct ExpertRow {
   const std::vector<ExpertToken>* tokens = nullptr;  // only in the detail of a router
 };
 
-const Fields<ExpertRow>& fields_of(const ExpertRow*) {
-  static const auto fields =
-      Fields<ExpertRow>("ExpertCount")
-          .add("expert", "", [](const ExpertRow& row) { return row.count->expert; })
-          .add("choices", "number of tokens that the expert was chosen for",
-               [](const ExpertRow& row) { return row.count->choices; })
-          .add("share", "share of the choices of its router",
-               [](const ExpertRow& row) {
-                 return row.router->choices == 0 ? 0.0
-                                                 : static_cast<double>(row.count->choices) /
-                                                       static_cast<double>(row.router->choices);
-               })
-          .add("first", "number of times that the expert was the first choice",
-               [](const ExpertRow& row) { return row.count->first; })
-          .add("mean_score", "mean routing weight",
-               [](const ExpertRow& row) -> std::optional<double> {
-                 if (row.count->scored == 0) return std::nullopt;
-                 return row.count->score / static_cast<double>(row.count->scored);
-               },
-               {.null = "not recorded"})
-          .add_optional(
-              "tokens",
-              "only in the detail of a layer: tokens that the expert is chosen for more often than "
-              "average, most significant first",
-              [](const ExpertRow& row) {
-                return row.tokens == nullptr ? std::nullopt : std::optional(*row.tokens);
-              });
-  return fields;
+Fields<ExpertRow> fields_of(const ExpertRow*) {
+  return Fields<ExpertRow>("ExpertCount")
+      .add("expert", "", [](const ExpertRow& row) { return row.count->expert; })
+      .add("choices", "number of tokens that the expert was chosen for",
+           [](const ExpertRow& row) { return row.count->choices; })
+      .add("share", "share of the choices of its router",
+           [](const ExpertRow& row) {
+             return row.router->choices == 0 ? 0.0
+                                             : static_cast<double>(row.count->choices) /
+                                                   static_cast<double>(row.router->choices);
+           })
+      .add("first", "number of times that the expert was the first choice",
+           [](const ExpertRow& row) { return row.count->first; })
+      .add("mean_score", "mean routing weight",
+           [](const ExpertRow& row) -> std::optional<double> {
+             if (row.count->scored == 0) return std::nullopt;
+             return row.count->score / static_cast<double>(row.count->scored);
+           },
+           {.null = "not recorded"})
+      .add_optional(
+          "tokens",
+          "only in the detail of a layer: tokens that the expert is chosen for more often than "
+          "average, most significant first",
+          [](const ExpertRow& row) {
+            return row.tokens == nullptr ? std::nullopt : std::optional(*row.tokens);
+          });
 }
 
 std::vector<ExpertRow> expert_rows(const RouterUse& use) {
@@ -430,115 +428,97 @@ Fields<Of> router_fields(const char* schema, Use use, Rows rows) {
 
 }  // namespace
 
-static const Fields<LoadInterval>& fields_of(const LoadInterval*) {
-  static const auto fields = Fields<LoadInterval>("LoadInterval")
-                                 .add("low", "", &LoadInterval::low)
-                                 .add("high", "", &LoadInterval::high);
-  return fields;
+static Fields<LoadInterval> fields_of(const LoadInterval*) {
+  return Fields<LoadInterval>("LoadInterval")
+      .add("low", "", &LoadInterval::low)
+      .add("high", "", &LoadInterval::high);
 }
 
-static const Fields<LoadIntervals>& fields_of(const LoadIntervals*) {
-  static const auto fields = Fields<LoadIntervals>("LoadIntervals")
-                                 .add("entropy_bits", "", &LoadIntervals::entropy)
-                                 .add("gini", "", &LoadIntervals::gini);
-  return fields;
+static Fields<LoadIntervals> fields_of(const LoadIntervals*) {
+  return Fields<LoadIntervals>("LoadIntervals")
+      .add("entropy_bits", "", &LoadIntervals::entropy)
+      .add("gini", "", &LoadIntervals::gini);
 }
 
-static const Fields<ExpertsFor>& fields_of(const ExpertsFor*) {
-  static const auto fields = Fields<ExpertsFor>()
-                                 .add("least", "", &ExpertsFor::least)
-                                 .add("median", "", &ExpertsFor::median)
-                                 .add("most", "", &ExpertsFor::most);
-  return fields;
+static Fields<ExpertsFor> fields_of(const ExpertsFor*) {
+  return Fields<ExpertsFor>()
+      .add("least", "", &ExpertsFor::least)
+      .add("median", "", &ExpertsFor::median)
+      .add("most", "", &ExpertsFor::most);
 }
 
-static const Fields<ExpertToken>& fields_of(const ExpertToken*) {
-  static const auto fields =
-      Fields<ExpertToken>()
-          .add("id", "", &ExpertToken::id)
-          .add("text", "", &ExpertToken::text)
-          .add("choices", "number of times that the expert was chosen for this token",
-               &ExpertToken::choices)
-          .add("times", "number of times that this token was routed", &ExpertToken::times)
-          .add("lift",
-               "how often the expert is chosen for this token (choices / times), divided by how "
-               "often it is chosen for any token. Above 1: the expert prefers this token. Only "
-               "tokens that were routed at least 5 times are listed",
-               &ExpertToken::lift)
-          .add("lift_low",
-               "lower limit of the interval that contains the lift with a confidence of 95 %",
-               &ExpertToken::low)
-          .add("lift_high", "upper limit of this interval", &ExpertToken::high);
-  return fields;
+static Fields<ExpertToken> fields_of(const ExpertToken*) {
+  return Fields<ExpertToken>()
+      .add("id", "", &ExpertToken::id)
+      .add("text", "", &ExpertToken::text)
+      .add("choices", "number of times that the expert was chosen for this token",
+           &ExpertToken::choices)
+      .add("times", "number of times that this token was routed", &ExpertToken::times)
+      .add("lift",
+           "how often the expert is chosen for this token (choices / times), divided by how "
+           "often it is chosen for any token. Above 1: the expert prefers this token. Only "
+           "tokens that were routed at least 5 times are listed",
+           &ExpertToken::lift)
+      .add("lift_low",
+           "lower limit of the interval that contains the lift with a confidence of 95 %",
+           &ExpertToken::low)
+      .add("lift_high", "upper limit of this interval", &ExpertToken::high);
 }
 
-static const Fields<RouterUse>& fields_of(const RouterUse*) {
-  static const auto fields = router_fields<RouterUse>("Router", std::identity(), expert_rows);
-  return fields;
+static Fields<RouterUse> fields_of(const RouterUse*) {
+  return router_fields<RouterUse>("Router", std::identity(), expert_rows);
 }
 
-static const Fields<ExpertPair>& fields_of(const ExpertPair*) {
-  static const auto fields =
-      Fields<ExpertPair>()
-          .add("a", "", &ExpertPair::a)
-          .add("b", "", &ExpertPair::b)
-          .add("together", "number of tokens", &ExpertPair::together)
-          .add("lift",
-               "observed frequency divided by the frequency expected for independent choices",
-               &ExpertPair::lift);
-  return fields;
+static Fields<ExpertPair> fields_of(const ExpertPair*) {
+  return Fields<ExpertPair>()
+      .add("a", "", &ExpertPair::a)
+      .add("b", "", &ExpertPair::b)
+      .add("together", "number of tokens", &ExpertPair::together)
+      .add("lift", "observed frequency divided by the frequency expected for independent choices",
+           &ExpertPair::lift);
 }
 
-static const Fields<TokenExpert>& fields_of(const TokenExpert*) {
-  static const auto fields =
-      Fields<TokenExpert>()
-          .add("expert", "", &TokenExpert::expert)
-          .add("routers", "number of routers that chose it", &TokenExpert::routers)
-          .add("score", "sum of the routing weights", &TokenExpert::score);
-  return fields;
+static Fields<TokenExpert> fields_of(const TokenExpert*) {
+  return Fields<TokenExpert>()
+      .add("expert", "", &TokenExpert::expert)
+      .add("routers", "number of routers that chose it", &TokenExpert::routers)
+      .add("score", "sum of the routing weights", &TokenExpert::score);
 }
 
-static const Fields<TokenExperts>& fields_of(const TokenExperts*) {
-  static const auto fields =
-      Fields<TokenExperts>("TokenExperts")
-          .add("token", "index of the token in the session",
-               [](const TokenExperts& row) { return row.token.index; })
-          .add("id", "", [](const TokenExperts& row) { return row.token.id; })
-          .add("text", "", [](const TokenExperts& row) { return row.token.text; })
-          .add("experts", "", &TokenExperts::experts);
-  return fields;
+static Fields<TokenExperts> fields_of(const TokenExperts*) {
+  return Fields<TokenExperts>("TokenExperts")
+      .add("token", "index of the token in the session",
+           [](const TokenExperts& row) { return row.token.index; })
+      .add("id", "", [](const TokenExperts& row) { return row.token.id; })
+      .add("text", "", [](const TokenExperts& row) { return row.token.text; })
+      .add("experts", "", &TokenExperts::experts);
 }
 
-const Fields<std::vector<RouterUse>>& fields_of(const std::vector<RouterUse>*) {
+Fields<std::vector<RouterUse>> fields_of(const std::vector<RouterUse>*) {
   using Routers = std::vector<RouterUse>;
-  static const auto fields =
-      Fields<Routers>("Routers")
-          .add("routers", "one row per router, sorted by layer; empty for a model without experts",
-               [](const Routers& routers) { return std::span(routers); })
-          .add("experts_for_percent",
-               "over the routers: how many of the most used experts have at least 90, 95 and 99 % "
-               "of the choices; empty without routers",
-               [](const Routers& routers) {
-                 std::map<std::string, ExpertsFor> all;
-                 for (const std::uint32_t percent : kUsePercents)
-                   if (!routers.empty())
-                     all.emplace(std::to_string(percent), experts_for(routers, percent));
-                 return all;
-               });
-  return fields;
+  return Fields<Routers>("Routers")
+      .add("routers", "one row per router, sorted by layer; empty for a model without experts",
+           [](const Routers& routers) { return std::span(routers); })
+      .add("experts_for_percent",
+           "over the routers: how many of the most used experts have at least 90, 95 and 99 % "
+           "of the choices; empty without routers",
+           [](const Routers& routers) {
+             std::map<std::string, ExpertsFor> all;
+             for (const std::uint32_t percent : kUsePercents)
+               if (!routers.empty())
+                 all.emplace(std::to_string(percent), experts_for(routers, percent));
+             return all;
+           });
 }
 
-const Fields<RouterDetail>& fields_of(const RouterDetail*) {
-  static const auto fields =
-      router_fields<RouterDetail>("RouterDetail", &RouterDetail::use, detailed_rows)
-          .add("pairs", "pairs of experts chosen for the same token, most frequent first",
-               &RouterDetail::pairs);
-  return fields;
+Fields<RouterDetail> fields_of(const RouterDetail*) {
+  return router_fields<RouterDetail>("RouterDetail", &RouterDetail::use, detailed_rows)
+      .add("pairs", "pairs of experts chosen for the same token, most frequent first",
+           &RouterDetail::pairs);
 }
 
-const Fields<Page<TokenExperts>>& fields_of(const Page<TokenExperts>*) {
-  static const auto fields = page_fields<TokenExperts>("ExpertTokens", "tokens");
-  return fields;
+Fields<Page<TokenExperts>> fields_of(const Page<TokenExperts>*) {
+  return page_fields<TokenExperts>("ExpertTokens", "tokens");
 }
 
 std::string no_expert_choices(const SessionInfo& info) {

@@ -138,9 +138,9 @@ std::expected<Page<TokenExperts>, TraceError> token_experts(
     const ContinueCheck& keep_going = never_cancel);
 
 // {"routers", "experts_for_percent"}
-const Fields<std::vector<RouterUse>>& fields_of(const std::vector<RouterUse>*);
-const Fields<RouterDetail>& fields_of(const RouterDetail*);
-const Fields<Page<TokenExperts>>& fields_of(const Page<TokenExperts>*);
+Fields<std::vector<RouterUse>> fields_of(const std::vector<RouterUse>*);
+Fields<RouterDetail> fields_of(const RouterDetail*);
+Fields<Page<TokenExperts>> fields_of(const Page<TokenExperts>*);
 
 // A sentence for a session without choices, or without any in the steps that were asked for.
 std::string no_expert_choices(const SessionInfo&);

@@ -282,71 +282,61 @@ constexpr const char* kNoOther = "all experts were chosen";
 constexpr const char* kRouterMeaning = "index of the router in the layer";
 }  // namespace
 
-static const Fields<ScoredExpert>& fields_of(const ScoredExpert*) {
-  static const auto fields =
-      Fields<ScoredExpert>("ScoredExpert")
-          .add("expert", "", &ScoredExpert::expert)
-          .add("score", "the router chooses the experts with the largest scores",
-               &ScoredExpert::score)
-          .add("probability", "that the router computed (ffn_moe_probs)",
-               &ScoredExpert::probability, {.null = kNoProbabilities});
-  return fields;
+static Fields<ScoredExpert> fields_of(const ScoredExpert*) {
+  return Fields<ScoredExpert>("ScoredExpert")
+      .add("expert", "", &ScoredExpert::expert)
+      .add("score", "the router chooses the experts with the largest scores", &ScoredExpert::score)
+      .add("probability", "that the router computed (ffn_moe_probs)", &ScoredExpert::probability,
+           {.null = kNoProbabilities});
 }
 
-static const Fields<TokenMargin>& fields_of(const TokenMargin*) {
-  static const auto fields =
-      Fields<TokenMargin>("TokenMargin")
-          .add("layer", "", &TokenMargin::layer)
-          .add("router", kRouterMeaning, &TokenMargin::router)
-          .add("token", "index in the session", &TokenMargin::token)
-          .add("step", "", &TokenMargin::step)
-          .add("margin", "score of the last chosen expert minus that of the first one not chosen",
-               &TokenMargin::margin, {.null = kNoOther})
-          .add("entropy", "of the probabilities, divided by their sum, in bits",
-               &TokenMargin::entropy, {.null = kNoProbabilities})
-          .add("chosen", "the experts that were chosen, by rank", &TokenMargin::chosen)
-          .add("next",
-               "the best experts that were not chosen, at most 4, the largest score first. Without "
-               "those of groups that the router left out",
-               &TokenMargin::next);
-  return fields;
+static Fields<TokenMargin> fields_of(const TokenMargin*) {
+  return Fields<TokenMargin>("TokenMargin")
+      .add("layer", "", &TokenMargin::layer)
+      .add("router", kRouterMeaning, &TokenMargin::router)
+      .add("token", "index in the session", &TokenMargin::token)
+      .add("step", "", &TokenMargin::step)
+      .add("margin", "score of the last chosen expert minus that of the first one not chosen",
+           &TokenMargin::margin, {.null = kNoOther})
+      .add("entropy", "of the probabilities, divided by their sum, in bits", &TokenMargin::entropy,
+           {.null = kNoProbabilities})
+      .add("chosen", "the experts that were chosen, by rank", &TokenMargin::chosen)
+      .add("next",
+           "the best experts that were not chosen, at most 4, the largest score first. Without "
+           "those of groups that the router left out",
+           &TokenMargin::next);
 }
 
-const Fields<Page<TokenMargin>>& fields_of(const Page<TokenMargin>*) {
-  static const auto fields = page_fields<TokenMargin>("TokenMargins");
-  return fields;
+Fields<Page<TokenMargin>> fields_of(const Page<TokenMargin>*) {
+  return page_fields<TokenMargin>("TokenMargins");
 }
 
-static const Fields<RouterMargins>& fields_of(const RouterMargins*) {
-  static const auto fields =
-      Fields<RouterMargins>("RouterMargins")
-          .add("layer", "", &RouterMargins::layer)
-          .add("router", kRouterMeaning, &RouterMargins::router)
-          .add("scores",
-               "name of the tensor with the scores: ffn_moe_probs, probabilities; "
-               "ffn_moe_probs_biased, with a bias that only the choice uses; else logits, or what "
-               "the architecture chooses by",
-               &RouterMargins::scores)
-          .add("experts", "", &RouterMargins::experts)
-          .add("tokens", "captured tokens, over which the other fields are", &RouterMargins::tokens)
-          .add("margin",
-               "median of the margins: score of the last chosen expert minus that of the first one "
-               "not chosen",
-               &RouterMargins::margin, {.null = kNoOther})
-          .add("near", "share of the tokens with a margin below the parameter `below`",
-               &RouterMargins::near, {.null = kNoOther})
-          .add("entropy", "mean of the entropy of the probabilities of a token, in bits",
-               &RouterMargins::entropy, {.null = kNoProbabilities});
-  return fields;
+static Fields<RouterMargins> fields_of(const RouterMargins*) {
+  return Fields<RouterMargins>("RouterMargins")
+      .add("layer", "", &RouterMargins::layer)
+      .add("router", kRouterMeaning, &RouterMargins::router)
+      .add("scores",
+           "name of the tensor with the scores: ffn_moe_probs, probabilities; "
+           "ffn_moe_probs_biased, with a bias that only the choice uses; else logits, or what "
+           "the architecture chooses by",
+           &RouterMargins::scores)
+      .add("experts", "", &RouterMargins::experts)
+      .add("tokens", "captured tokens, over which the other fields are", &RouterMargins::tokens)
+      .add("margin",
+           "median of the margins: score of the last chosen expert minus that of the first one "
+           "not chosen",
+           &RouterMargins::margin, {.null = kNoOther})
+      .add("near", "share of the tokens with a margin below the parameter `below`",
+           &RouterMargins::near, {.null = kNoOther})
+      .add("entropy", "mean of the entropy of the probabilities of a token, in bits",
+           &RouterMargins::entropy, {.null = kNoProbabilities});
 }
 
-const Fields<RouterMarginTable>& fields_of(const RouterMarginTable*) {
-  static const auto fields =
-      Fields<RouterMarginTable>("RouterMarginTable")
-          .add("below", "a margin below this is near: the parameter `below`, divided by 100",
-               &RouterMarginTable::below)
-          .add("routers", "by layer", &RouterMarginTable::routers);
-  return fields;
+Fields<RouterMarginTable> fields_of(const RouterMarginTable*) {
+  return Fields<RouterMarginTable>("RouterMarginTable")
+      .add("below", "a margin below this is near: the parameter `below`, divided by 100",
+           &RouterMarginTable::below)
+      .add("routers", "by layer", &RouterMarginTable::routers);
 }
 
 }  // namespace tt

@@ -52,7 +52,7 @@ std::expected<Page<TokenMargin>, TraceError> token_margins(
     const SessionReader& reader, const TokenMarginQuery& query,
     const ContinueCheck& keep_going = never_cancel);
 
-const Fields<Page<TokenMargin>>& fields_of(const Page<TokenMargin>*);
+Fields<Page<TokenMargin>> fields_of(const Page<TokenMargin>*);
 
 // Of one router, over the captured tokens.
 struct RouterMargins {
@@ -74,7 +74,7 @@ struct RouterMarginTable {
 std::expected<RouterMarginTable, TraceError> router_margins(
     const SessionReader& reader, double below, const ContinueCheck& keep_going = never_cancel);
 
-const Fields<RouterMarginTable>& fields_of(const RouterMarginTable*);
+Fields<RouterMarginTable> fields_of(const RouterMarginTable*);
 
 // For a session without captured scores, or without what was asked for.
 inline constexpr const char* kNoCapturedRouters =

@@ -1,5 +1,4 @@
-// For the header of a result that declares its fields: const Fields<Reuse>& fields_of(const
-// Reuse*);
+// For the header of a result that declares its fields: Fields<Reuse> fields_of(const Reuse*);
 #pragma once
 
 namespace tt {

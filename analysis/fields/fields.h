@@ -5,11 +5,10 @@
 //
 // A result declares a function beside it, which is found by its argument:
 //
-//   const Fields<ReadOrder>& fields_of(const ReadOrder*) {
-//     static const auto fields = Fields<ReadOrder>("ReadOrder")
+//   Fields<ReadOrder> fields_of(const ReadOrder*) {
+//     return Fields<ReadOrder>("ReadOrder")
 //         .add("reads", "number of reads of the model files", &ReadOrder::reads)
 //         .add("bytes", "", &ReadOrder::bytes);
-//     return fields;
 //   }
 //
 // The type of a field is that of its getter: numbers, bool, texts, Ns, Bytes, ids, enumerations
@@ -50,6 +49,12 @@ namespace fields {
 
 template <class T>
 concept Declared = requires(const T* of) { fields_of(of); };
+// The fields of a type, built once.
+template <Declared T>
+const auto& declared() {
+  static const auto fields = fields_of(static_cast<const T*>(nullptr));
+  return fields;
+}
 template <class T>
 concept HasWords = std::is_enum_v<T> && requires { words_of(T{}); };
 template <class T>
@@ -73,7 +78,7 @@ inline Schema words_schema(const columns::Enumeration& words) {
 template <class T>
 Value value_of(const T& of) {
   if constexpr (Declared<T>) {
-    return fields_of(&of).value(of);
+    return declared<T>().value(of);
   } else if constexpr (columns::is_optional<T>) {
     return of ? value_of(*of) : Value{};
   } else if constexpr (std::same_as<T, LayerId>) {
@@ -114,7 +119,7 @@ template <class T>
 Schema schema_of() {
   using enum Schema::Kind;
   if constexpr (Declared<T>) {
-    return fields_of(static_cast<const T*>(nullptr)).schema();
+    return declared<T>().schema();
   } else if constexpr (columns::is_optional<T>) {
     Schema schema = schema_of<typename T::value_type>();
     schema.nullable = true;
@@ -207,10 +212,8 @@ class Fields {
     using Part = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
     bindings_.push_back(
         {.describe = [] { return schema_of<Part>().fields; },
-         .append =
-             [=](const T& of, Record& to) {
-               fields_of(static_cast<const Part*>(nullptr)).append(std::invoke(get, of), to);
-             }});
+         .append = [=](const T& of,
+                       Record& to) { declared<Part>().append(std::invoke(get, of), to); }});
     return std::move(*this);
   }
 
@@ -249,6 +252,6 @@ inline constexpr const char* kDamagedSteps = "number of damaged steps, which no 
 inline constexpr const char* kTotalRows = "number of rows in the whole list";
 
 // A part of a model file, as in the tables of analysis/columns.
-const Fields<FileRange>& fields_of(const FileRange*);
+Fields<FileRange> fields_of(const FileRange*);
 
 }  // namespace tt

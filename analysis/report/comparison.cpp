@@ -512,15 +512,14 @@ constexpr const char* kMeasureNames[] = {"accesses", "bytes_read", "bytes_writte
 struct ComparedFigures {
   std::array<std::optional<double>, std::size(kMeasureNames)> values{};
 };
-const Fields<ComparedFigures>& fields_of(const ComparedFigures*) {
-  static const auto fields = [] {
+Fields<ComparedFigures> fields_of(const ComparedFigures*) {
+  return [] {
     Fields<ComparedFigures> all("ComparedFigures");
     for (std::size_t i = 0; i < std::size(kMeasureNames); ++i)
       std::move(all).add(kMeasureNames[i], "",
                          [i](const ComparedFigures& of) { return of.values[i]; });
     return all;
   }();
-  return fields;
 }
 
 ComparedFigures figures_of(const TraceSums& sums) {
@@ -544,51 +543,45 @@ std::optional<ComparedFigures> combined(const ComparedSums& of, Combine combine)
 
 }  // namespace
 
-const Fields<ComparedSums>& fields_of(const ComparedSums*) {
-  static const auto fields =
-      Fields<ComparedSums>("ComparedSums")
-          .add("left", "", [](const ComparedSums& of) { return of.left.transform(figures_of); },
-               {.null = "the left side has no such row"})
-          .add("right", "", [](const ComparedSums& of) { return of.right.transform(figures_of); },
-               {.null = "the right side has no such row"})
-          .add("difference", "right minus left; time_ns null: one side has no time",
-               [](const ComparedSums& of) {
-                 return combined(of, [](double left, double right) { return right - left; });
-               })
-          .add("ratio", "right divided by left; a null: left is 0, or has no time",
-               [](const ComparedSums& of) {
-                 return combined(of, [](double left, double right) {
-                   return left > 0 ? std::optional(right / left) : std::nullopt;
-                 });
-               });
-  return fields;
+Fields<ComparedSums> fields_of(const ComparedSums*) {
+  return Fields<ComparedSums>("ComparedSums")
+      .add("left", "", [](const ComparedSums& of) { return of.left.transform(figures_of); },
+           {.null = "the left side has no such row"})
+      .add("right", "", [](const ComparedSums& of) { return of.right.transform(figures_of); },
+           {.null = "the right side has no such row"})
+      .add("difference", "right minus left; time_ns null: one side has no time",
+           [](const ComparedSums& of) {
+             return combined(of, [](double left, double right) { return right - left; });
+           })
+      .add("ratio", "right divided by left; a null: left is 0, or has no time",
+           [](const ComparedSums& of) {
+             return combined(of, [](double left, double right) {
+               return left > 0 ? std::optional(right / left) : std::nullopt;
+             });
+           });
 }
 
-const Fields<ComparedRow>& fields_of(const ComparedRow*) {
-  static const auto fields =
-      Fields<ComparedRow>().add("name", "", &ComparedRow::name).include([](const ComparedRow& row) {
-        return ComparedSums(row);
-      });
-  return fields;
+Fields<ComparedRow> fields_of(const ComparedRow*) {
+  return Fields<ComparedRow>()
+      .add("name", "", &ComparedRow::name)
+      .include([](const ComparedRow& row) { return ComparedSums(row); });
 }
 
-const Fields<WithinComparison>& fields_of(const WithinComparison*) {
-  static const auto fields =
-      Fields<WithinComparison>("WithinComparison")
-          .add("of", "token, step or layer", &WithinComparison::axis, {.words = &kRowAxes})
-          .add("left", "", &WithinComparison::left)
-          .add("right", "", &WithinComparison::right)
-          .add("phase",
-               "layers are compared by what they cost in one step of this phase: counts are means, "
-               "times are medians",
-               &WithinComparison::phase, {.null = "tokens or steps are compared by their own sums"})
-          .add("sums", "",
-               [](const WithinComparison& of) { return ComparedSums{of.left_sums, of.right_sums}; })
-          .add("damaged_steps", kDamagedSteps, &WithinComparison::damaged_steps)
-          .add("left_out_steps", kLeftOutSteps, &WithinComparison::left_out_steps)
-          .add("total", kTotalRows, [](const WithinComparison& of) { return of.rows.total; })
-          .add("rows", "", [](const WithinComparison& of) { return of.rows.rows; });
-  return fields;
+Fields<WithinComparison> fields_of(const WithinComparison*) {
+  return Fields<WithinComparison>("WithinComparison")
+      .add("of", "token, step or layer", &WithinComparison::axis, {.words = &kRowAxes})
+      .add("left", "", &WithinComparison::left)
+      .add("right", "", &WithinComparison::right)
+      .add("phase",
+           "layers are compared by what they cost in one step of this phase: counts are means, "
+           "times are medians",
+           &WithinComparison::phase, {.null = "tokens or steps are compared by their own sums"})
+      .add("sums", "",
+           [](const WithinComparison& of) { return ComparedSums{of.left_sums, of.right_sums}; })
+      .add("damaged_steps", kDamagedSteps, &WithinComparison::damaged_steps)
+      .add("left_out_steps", kLeftOutSteps, &WithinComparison::left_out_steps)
+      .add("total", kTotalRows, [](const WithinComparison& of) { return of.rows.total; })
+      .add("rows", "", [](const WithinComparison& of) { return of.rows.rows; });
 }
 
 }  // namespace tt

@@ -174,8 +174,8 @@ std::expected<WithinComparison, TraceError> compare_within(
     const ContinueCheck& keep_going = never_cancel);
 
 // With difference and ratio.
-const Fields<ComparedSums>& fields_of(const ComparedSums*);
-const Fields<ComparedRow>& fields_of(const ComparedRow*);
-const Fields<WithinComparison>& fields_of(const WithinComparison*);
+Fields<ComparedSums> fields_of(const ComparedSums*);
+Fields<ComparedRow> fields_of(const ComparedRow*);
+Fields<WithinComparison> fields_of(const WithinComparison*);
 
 }  // namespace tt

@@ -200,72 +200,64 @@ SetComparison compare_sets(const std::vector<SetMember>& left,
   return comparison;
 }
 
-const Fields<SampleMedian>& fields_of(const SampleMedian*) {
+Fields<SampleMedian> fields_of(const SampleMedian*) {
   const fields::Notes few{.null = "fewer than 6 sessions"};
-  static const auto fields =
-      Fields<SampleMedian>("SetMedian")
-          .add("sessions", "number of sessions that have the figure", &SampleMedian::samples)
-          .add("median", "", &SampleMedian::median)
-          .add("low",
-               "start of the interval that contains the median of all runs that could have been "
-               "recorded, with a probability of at least 95 %",
-               &SampleMedian::low, few)
-          .add("high", "end of this interval", &SampleMedian::high, few);
-  return fields;
+  return Fields<SampleMedian>("SetMedian")
+      .add("sessions", "number of sessions that have the figure", &SampleMedian::samples)
+      .add("median", "", &SampleMedian::median)
+      .add("low",
+           "start of the interval that contains the median of all runs that could have been "
+           "recorded, with a probability of at least 95 %",
+           &SampleMedian::low, few)
+      .add("high", "end of this interval", &SampleMedian::high, few);
 }
 
-static const Fields<ComparedFact>& fields_of(const ComparedFact*) {
-  static const auto fields = Fields<ComparedFact>()
-                                 .add("name", "", &ComparedFact::name)
-                                 .add("left", "", &ComparedFact::left, {.null = "not recorded"})
-                                 .add("right", "", &ComparedFact::right, {.null = "not recorded"});
-  return fields;
+static Fields<ComparedFact> fields_of(const ComparedFact*) {
+  return Fields<ComparedFact>()
+      .add("name", "", &ComparedFact::name)
+      .add("left", "", &ComparedFact::left, {.null = "not recorded"})
+      .add("right", "", &ComparedFact::right, {.null = "not recorded"});
 }
 
-static const Fields<ComparedFigure>& fields_of(const ComparedFigure*) {
+static Fields<ComparedFigure> fields_of(const ComparedFigure*) {
   const auto side = [](SampleMedian ComparedFigure::* of) {
     return [of](const ComparedFigure& row) {
       return (row.*of).samples == 0 ? std::nullopt : std::optional(row.*of);
     };
   };
   const fields::Notes none{.null = "no session of this set has the figure"};
-  static const auto fields =
-      Fields<ComparedFigure>("SetFigure")
-          .add("name", "", &ComparedFigure::name)
-          .add("unit", "", &ComparedFigure::unit)
-          .add("left", "", side(&ComparedFigure::left), none)
-          .add("right", "", side(&ComparedFigure::right), none)
-          .add("ratio", "ratio of the medians, right to left", &ComparedFigure::ratio,
-               {.null = "one of them is missing or 0"})
-          .add("p",
-               "probability that two sets without any difference are at least as far apart "
-               "(Mann-Whitney test, two-sided)",
-               &ComparedFigure::p)
-          .add("different",
-               "whether the difference is significant, judged together with all other figures and "
-               "rows (Benjamini-Hochberg, 5 %)",
-               &ComparedFigure::different);
-  return fields;
+  return Fields<ComparedFigure>("SetFigure")
+      .add("name", "", &ComparedFigure::name)
+      .add("unit", "", &ComparedFigure::unit)
+      .add("left", "", side(&ComparedFigure::left), none)
+      .add("right", "", side(&ComparedFigure::right), none)
+      .add("ratio", "ratio of the medians, right to left", &ComparedFigure::ratio,
+           {.null = "one of them is missing or 0"})
+      .add("p",
+           "probability that two sets without any difference are at least as far apart "
+           "(Mann-Whitney test, two-sided)",
+           &ComparedFigure::p)
+      .add("different",
+           "whether the difference is significant, judged together with all other figures and "
+           "rows (Benjamini-Hochberg, 5 %)",
+           &ComparedFigure::different);
 }
 
-const Fields<SetComparison>& fields_of(const SetComparison*) {
-  static const auto fields =
-      Fields<SetComparison>("SetComparison")
-          .add("left_sessions", "", &SetComparison::left)
-          .add("right_sessions", "", &SetComparison::right)
-          .add("facts",
-               "what all sessions of a set have in common and what differs between the sets",
-               &SetComparison::facts)
-          .add("mixed_facts", "names of facts that differ within a set", &SetComparison::mixed)
-          .add("figures", "rates and times of the whole sessions", &SetComparison::figures)
-          .add("rows",
-               "median time per step of the rows of the axis, largest difference of the medians "
-               "first",
-               &SetComparison::rows)
-          .add("too_few",
-               "there are too few sessions for any difference to be significant, whatever it is",
-               &SetComparison::too_few);
-  return fields;
+Fields<SetComparison> fields_of(const SetComparison*) {
+  return Fields<SetComparison>("SetComparison")
+      .add("left_sessions", "", &SetComparison::left)
+      .add("right_sessions", "", &SetComparison::right)
+      .add("facts", "what all sessions of a set have in common and what differs between the sets",
+           &SetComparison::facts)
+      .add("mixed_facts", "names of facts that differ within a set", &SetComparison::mixed)
+      .add("figures", "rates and times of the whole sessions", &SetComparison::figures)
+      .add("rows",
+           "median time per step of the rows of the axis, largest difference of the medians "
+           "first",
+           &SetComparison::rows)
+      .add("too_few",
+           "there are too few sessions for any difference to be significant, whatever it is",
+           &SetComparison::too_few);
 }
 
 }  // namespace tt

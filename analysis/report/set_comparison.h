@@ -75,7 +75,7 @@ SetComparison compare_sets(const std::vector<SetMember>& left, const std::vector
 consteval columns::Enumeration words_of(FigureUnit) {
   return columns::words_to("", FigureUnit::Word);
 }
-const Fields<SampleMedian>& fields_of(const SampleMedian*);
-const Fields<SetComparison>& fields_of(const SetComparison*);
+Fields<SampleMedian> fields_of(const SampleMedian*);
+Fields<SetComparison> fields_of(const SetComparison*);
 
 }  // namespace tt

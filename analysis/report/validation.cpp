@@ -615,36 +615,32 @@ static consteval columns::Enumeration words_of(CheckStatus) {
   return columns::words_to("", CheckStatus::NotApplicable);
 }
 
-static const Fields<CheckResult>& fields_of(const CheckResult*) {
-  static const auto fields =
-      Fields<CheckResult>()
-          .add("check",
-               "hyper_parameters: each layer of each step did the work that the metadata of the "
-               "model lets expect. offsets_by_name_and_address: weights that were located by name "
-               "and by address have the same file offset in both ways. The other checks: see "
-               "`summary`",
-               &CheckResult::check)
-          .add("verdict",
-               "incomplete: data is missing, which the recorder counted; what is recorded is "
-               "valid. not_applicable: the session has no data for this check",
-               &CheckResult::status)
-          .add("items_checked", "number of items checked", &CheckResult::items_checked)
-          .add("wrong", "number of items that failed the check", &CheckResult::wrong)
-          .add("summary", "what the items are, for example: steps, in order", &CheckResult::summary)
-          .add("evidence", "the first errors found, at most 10", &CheckResult::evidence);
-  return fields;
+static Fields<CheckResult> fields_of(const CheckResult*) {
+  return Fields<CheckResult>()
+      .add("check",
+           "hyper_parameters: each layer of each step did the work that the metadata of the "
+           "model lets expect. offsets_by_name_and_address: weights that were located by name "
+           "and by address have the same file offset in both ways. The other checks: see "
+           "`summary`",
+           &CheckResult::check)
+      .add("verdict",
+           "incomplete: data is missing, which the recorder counted; what is recorded is "
+           "valid. not_applicable: the session has no data for this check",
+           &CheckResult::status)
+      .add("items_checked", "number of items checked", &CheckResult::items_checked)
+      .add("wrong", "number of items that failed the check", &CheckResult::wrong)
+      .add("summary", "what the items are, for example: steps, in order", &CheckResult::summary)
+      .add("evidence", "the first errors found, at most 10", &CheckResult::evidence);
 }
 
-const Fields<Validation>& fields_of(const Validation*) {
-  static const auto fields =
-      Fields<Validation>("Validation")
-          .add("passed", "no check failed", &Validation::passed)
-          .add("verdict",
-               "valid; NOT valid; or what the recorder counted as lost, for example: valid, times "
-               "of 77 steps missing",
-               &Validation::verdict)
-          .add("checks", "", &Validation::checks);
-  return fields;
+Fields<Validation> fields_of(const Validation*) {
+  return Fields<Validation>("Validation")
+      .add("passed", "no check failed", &Validation::passed)
+      .add("verdict",
+           "valid; NOT valid; or what the recorder counted as lost, for example: valid, times "
+           "of 77 steps missing",
+           &Validation::verdict)
+      .add("checks", "", &Validation::checks);
 }
 
 }  // namespace tt

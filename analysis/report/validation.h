@@ -66,6 +66,6 @@ struct Validation {
 std::expected<Validation, TraceError> validate(const std::filesystem::path& file,
                                                const ContinueCheck& keep_going = never_cancel);
 
-const Fields<Validation>& fields_of(const Validation*);
+Fields<Validation> fields_of(const Validation*);
 
 }  // namespace tt

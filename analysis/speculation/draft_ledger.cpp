@@ -296,78 +296,71 @@ std::expected<std::uint64_t, TraceError> rejected_tokens(const SessionReader& re
   return rejected;
 }
 
-static const Fields<CheckedDraft>& fields_of(const CheckedDraft*) {
+static Fields<CheckedDraft> fields_of(const CheckedDraft*) {
   constexpr const char* kNoDraftSession = "the session of the draft model is not there";
-  static const auto fields =
-      Fields<CheckedDraft>("CheckedDraft")
-          .add("step", "of the target, which checked the draft", &CheckedDraft::step)
-          .add("drafted", "tokens", &CheckedDraft::drafted)
-          .add("accepted", "tokens", &CheckedDraft::accepted,
-               {.null = "no step follows that continues the text"})
-          .add("check_ns", "time of the step", &CheckedDraft::check)
-          .add("check_read", "bytes that the step read", &CheckedDraft::check_read)
-          .add("draft_steps", "steps of the draft model since the step of the target before",
-               &CheckedDraft::draft_steps, {.null = kNoDraftSession})
-          .add("draft_ns", "their time", &CheckedDraft::draft, {.null = kNoDraftSession})
-          .add("draft_read", "bytes that they read", &CheckedDraft::draft_read,
-               {.null = kNoDraftSession});
-  return fields;
+  return Fields<CheckedDraft>("CheckedDraft")
+      .add("step", "of the target, which checked the draft", &CheckedDraft::step)
+      .add("drafted", "tokens", &CheckedDraft::drafted)
+      .add("accepted", "tokens", &CheckedDraft::accepted,
+           {.null = "no step follows that continues the text"})
+      .add("check_ns", "time of the step", &CheckedDraft::check)
+      .add("check_read", "bytes that the step read", &CheckedDraft::check_read)
+      .add("draft_steps", "steps of the draft model since the step of the target before",
+           &CheckedDraft::draft_steps, {.null = kNoDraftSession})
+      .add("draft_ns", "their time", &CheckedDraft::draft, {.null = kNoDraftSession})
+      .add("draft_read", "bytes that they read", &CheckedDraft::draft_read,
+           {.null = kNoDraftSession});
 }
 
-static const Fields<DraftStage>& fields_of(const DraftStage*) {
-  static const auto fields =
-      Fields<DraftStage>("DraftStage")
-          .add("stage",
-               "draft: the draft model; check: the target; rejected: of both, the share of the "
-               "tokens that were not accepted",
-               &DraftStage::stage)
-          .add("tokens", "evaluated", &DraftStage::tokens)
-          .add("time_ns", "", &DraftStage::time)
-          .add("read", "bytes", &DraftStage::read);
-  return fields;
+static Fields<DraftStage> fields_of(const DraftStage*) {
+  return Fields<DraftStage>("DraftStage")
+      .add("stage",
+           "draft: the draft model; check: the target; rejected: of both, the share of the "
+           "tokens that were not accepted",
+           &DraftStage::stage)
+      .add("tokens", "evaluated", &DraftStage::tokens)
+      .add("time_ns", "", &DraftStage::time)
+      .add("read", "bytes", &DraftStage::read);
 }
 
-const Fields<DraftLedger>& fields_of(const DraftLedger*) {
+Fields<DraftLedger> fields_of(const DraftLedger*) {
   constexpr const char* kTooFew =
       "fewer than 5 steps with one token, or the session of the draft model is not there";
-  static const auto fields =
-      Fields<DraftLedger>("DraftLedger")
-          .add("draft_session",
-               "of the draft model, beside this session; empty: only the work of the target is "
-               "known",
-               &DraftLedger::draft_session)
-          .add("total", "drafts; rows before `from` and `limit` are applied", &DraftLedger::total)
-          .add("known", "drafts whose result is known; the other fields are of these",
-               &DraftLedger::known)
-          .add("drafted", "tokens", &DraftLedger::drafted)
-          .add("accepted", "tokens", &DraftLedger::accepted)
-          .add("rejected", "tokens", &DraftLedger::rejected)
-          .add("accepted_share", "of the drafted tokens", &DraftLedger::accepted_share,
-               {.null = "no draft has a known result"})
-          .add("disturbed",
-               "steps with a draft or one token that are left out of the following times: their "
-               "verdict is not clean",
-               &DraftLedger::disturbed)
-          .add("verdict", "of the steps that the following times are of", &DraftLedger::verdict,
-               {.null = "not recorded"})
-          .add("draft_ns", "median time of the draft model per draft", &DraftLedger::draft,
-               {.null = "the session of the draft model is not there"})
-          .add("check_ns", "median time of the step that checks a draft", &DraftLedger::check,
-               {.null = "no draft has a usable time"})
-          .add("plain_steps", "steps of the target with one token whose times are used",
-               &DraftLedger::plain_steps)
-          .add("plain_ns", "their median time", &DraftLedger::plain,
-               {.null = "fewer than 5 such steps"})
-          .add(
-              "cost_ns",
-              "what a draft costs: the draft model, and the step that checks it above one with one "
-              "token",
-              &DraftLedger::cost, {.null = kTooFew})
-          .add("saving_ns", "what the accepted tokens of a draft would have cost without it",
-               &DraftLedger::saving, {.null = kTooFew})
-          .add("stages", "totals", &DraftLedger::stages)
-          .add("drafts", "one page", &DraftLedger::drafts);
-  return fields;
+  return Fields<DraftLedger>("DraftLedger")
+      .add("draft_session",
+           "of the draft model, beside this session; empty: only the work of the target is "
+           "known",
+           &DraftLedger::draft_session)
+      .add("total", "drafts; rows before `from` and `limit` are applied", &DraftLedger::total)
+      .add("known", "drafts whose result is known; the other fields are of these",
+           &DraftLedger::known)
+      .add("drafted", "tokens", &DraftLedger::drafted)
+      .add("accepted", "tokens", &DraftLedger::accepted)
+      .add("rejected", "tokens", &DraftLedger::rejected)
+      .add("accepted_share", "of the drafted tokens", &DraftLedger::accepted_share,
+           {.null = "no draft has a known result"})
+      .add("disturbed",
+           "steps with a draft or one token that are left out of the following times: their "
+           "verdict is not clean",
+           &DraftLedger::disturbed)
+      .add("verdict", "of the steps that the following times are of", &DraftLedger::verdict,
+           {.null = "not recorded"})
+      .add("draft_ns", "median time of the draft model per draft", &DraftLedger::draft,
+           {.null = "the session of the draft model is not there"})
+      .add("check_ns", "median time of the step that checks a draft", &DraftLedger::check,
+           {.null = "no draft has a usable time"})
+      .add("plain_steps", "steps of the target with one token whose times are used",
+           &DraftLedger::plain_steps)
+      .add("plain_ns", "their median time", &DraftLedger::plain,
+           {.null = "fewer than 5 such steps"})
+      .add("cost_ns",
+           "what a draft costs: the draft model, and the step that checks it above one with one "
+           "token",
+           &DraftLedger::cost, {.null = kTooFew})
+      .add("saving_ns", "what the accepted tokens of a draft would have cost without it",
+           &DraftLedger::saving, {.null = kTooFew})
+      .add("stages", "totals", &DraftLedger::stages)
+      .add("drafts", "one page", &DraftLedger::drafts);
 }
 
 }  // namespace tt

@@ -81,7 +81,7 @@ std::expected<DraftLedger, TraceError> draft_ledger(const SessionReader& reader,
 std::expected<std::uint64_t, TraceError> rejected_tokens(const SessionReader& reader, StepId first,
                                                          StepId last);
 
-const Fields<DraftLedger>& fields_of(const DraftLedger*);
+Fields<DraftLedger> fields_of(const DraftLedger*);
 
 // For a session without drafts.
 inline constexpr const char* kNoDrafts =

@@ -202,95 +202,84 @@ std::vector<std::string> verdict_names() {
 
 }  // namespace
 
-static const Fields<DiskUse>& fields_of(const DiskUse*) {
-  static const auto fields =
-      Fields<DiskUse>()
-          .add("read_bytes", "", &DiskUse::read, {.unit = "bytes"})
-          .add("mapped_bytes",
-               "bytes of the mapped model files that the session used, each counted once",
-               &DiskUse::mapped, {.unit = "bytes"})
-          .add("reread_factor", "read_bytes / mapped_bytes: how often each of these bytes was read",
-               &DiskUse::reread_factor, {.null = "no mapped weights"})
-          .add("major_faults", "", &DiskUse::faults)
-          .add("bytes_per_fault", "what the kernel read (readahead) per page that was waited for",
-               &DiskUse::bytes_per_fault, {.unit = "bytes", .null = "no page faults"});
-  return fields;
+static Fields<DiskUse> fields_of(const DiskUse*) {
+  return Fields<DiskUse>()
+      .add("read_bytes", "", &DiskUse::read, {.unit = "bytes"})
+      .add("mapped_bytes",
+           "bytes of the mapped model files that the session used, each counted once",
+           &DiskUse::mapped, {.unit = "bytes"})
+      .add("reread_factor", "read_bytes / mapped_bytes: how often each of these bytes was read",
+           &DiskUse::reread_factor, {.null = "no mapped weights"})
+      .add("major_faults", "", &DiskUse::faults)
+      .add("bytes_per_fault", "what the kernel read (readahead) per page that was waited for",
+           &DiskUse::bytes_per_fault, {.unit = "bytes", .null = "no page faults"});
 }
 
-static const Fields<SpentTime>& fields_of(const SpentTime*) {
+static Fields<SpentTime> fields_of(const SpentTime*) {
   const fields::Notes ns{.unit = "ns"};
-  static const auto fields =
-      Fields<SpentTime>()
-          .add("steps", "steps with all of these values", &SpentTime::steps)
-          .add("graphs_built",
-               "graphs that were built; the other steps used that of the step before again",
-               &SpentTime::graphs_built)
-          .add("queue_ns", "waiting for other requests, before the session; not a part of total_ns",
-               &SpentTime::queue_ns, ns)
-          .add("total_ns",
-               "from the start of the session to the end of the last step: the sum of the "
-               "following",
-               &SpentTime::total_ns, ns)
-          .add("sample_ns", "choosing tokens", &SpentTime::sample_ns, ns)
-          .add("detokenize_ns", "converting tokens to text", &SpentTime::detokenize_ns, ns)
-          .add("build_ns", "building graphs or finding them again, memory for them, their inputs",
-               &SpentTime::build_ns, ns)
-          .add("evaluate_ns", "running the graphs", &SpentTime::evaluate_ns, ns)
-          .add("other_ns", "everything else: recording, passing tokens on", &SpentTime::other_ns,
-               ns);
-  return fields;
+  return Fields<SpentTime>()
+      .add("steps", "steps with all of these values", &SpentTime::steps)
+      .add("graphs_built",
+           "graphs that were built; the other steps used that of the step before again",
+           &SpentTime::graphs_built)
+      .add("queue_ns", "waiting for other requests, before the session; not a part of total_ns",
+           &SpentTime::queue_ns, ns)
+      .add("total_ns",
+           "from the start of the session to the end of the last step: the sum of the "
+           "following",
+           &SpentTime::total_ns, ns)
+      .add("sample_ns", "choosing tokens", &SpentTime::sample_ns, ns)
+      .add("detokenize_ns", "converting tokens to text", &SpentTime::detokenize_ns, ns)
+      .add("build_ns", "building graphs or finding them again, memory for them, their inputs",
+           &SpentTime::build_ns, ns)
+      .add("evaluate_ns", "running the graphs", &SpentTime::evaluate_ns, ns)
+      .add("other_ns", "everything else: recording, passing tokens on", &SpentTime::other_ns, ns);
 }
 
-static const Fields<PhaseTimes>& fields_of(const PhaseTimes*) {
-  static const auto fields =
-      Fields<PhaseTimes>()
-          .add("steps", "", &PhaseTimes::steps)
-          .add("tokens", "", &PhaseTimes::tokens)
-          .add("duration_ns", "sum over all steps", &PhaseTimes::time)
-          .add("normal_steps", "steps that were not learned, dropped, aborted or left out",
-               &PhaseTimes::normal)
-          .add("normal_tokens", "", &PhaseTimes::normal_tokens)
-          .add("normal_ns", "sum over the normal steps", &PhaseTimes::normal_time)
-          .add("learned_steps", "steps with a new graph, which the recording slowed down",
-               &PhaseTimes::learned)
-          .add("disturbed_steps", "steps whose verdict is not clean", &PhaseTimes::disturbed)
-          .add("left_out_steps", "with clean=true: disturbed steps that would be normal",
-               &PhaseTimes::left_out)
-          .add("step_ns", "durations of the normal steps, nearest rank", &PhaseTimes::spread,
-               {.null = "there are none"});
-  return fields;
+static Fields<PhaseTimes> fields_of(const PhaseTimes*) {
+  return Fields<PhaseTimes>()
+      .add("steps", "", &PhaseTimes::steps)
+      .add("tokens", "", &PhaseTimes::tokens)
+      .add("duration_ns", "sum over all steps", &PhaseTimes::time)
+      .add("normal_steps", "steps that were not learned, dropped, aborted or left out",
+           &PhaseTimes::normal)
+      .add("normal_tokens", "", &PhaseTimes::normal_tokens)
+      .add("normal_ns", "sum over the normal steps", &PhaseTimes::normal_time)
+      .add("learned_steps", "steps with a new graph, which the recording slowed down",
+           &PhaseTimes::learned)
+      .add("disturbed_steps", "steps whose verdict is not clean", &PhaseTimes::disturbed)
+      .add("left_out_steps", "with clean=true: disturbed steps that would be normal",
+           &PhaseTimes::left_out)
+      .add("step_ns", "durations of the normal steps, nearest rank", &PhaseTimes::spread,
+           {.null = "there are none"});
 }
 
-const Fields<SessionConditions>& fields_of(const SessionConditions*) {
-  static const auto fields =
-      Fields<SessionConditions>("Conditions")
-          .add("verdict", "of the whole session", &SessionConditions::verdict,
-               {.null = "the conditions were not recorded"})
-          .add("text", "the verdict with its evidence and what to do, in one line",
-               &SessionConditions::text)
-          .add("steps",
-               "number of steps by their own verdict; unknown: without recorded conditions",
-               steps_by_verdict, {.names = verdict_names()})
-          .add("cpu_percent",
-               "share of the time of the evaluating threads that they were on a processor; this "
-               "and the following are of the steps that were not learned, if there are any",
-               thread_percent<&ThreadTime::cpu_ns>, {.null = "not recorded"})
-          .add("cpu_wait_percent", "share that they waited for a processor",
-               thread_percent<&ThreadTime::wait_ns>, {.null = "not recorded"})
-          .add("throttled_percent", "share that a CPU limit stopped them",
-               thread_percent<&ThreadTime::throttled_ns>, {.null = "not recorded"})
-          .add("blocked_percent",
-               "share that they did none of these in steps with major page faults",
-               thread_percent<&ThreadTime::blocked_ns>, {.null = "not recorded"})
-          .add("disk", "what the process read from disks during the steps",
-               &SessionConditions::disk, {.null = "nothing, or it was not recorded"})
-          .add("spent", "what the time of the session was spent on, without overlap",
-               [](const SessionConditions& of) {
-                 return of.spent.steps == 0 ? std::nullopt : std::optional(of.spent);
-               },
-               {.null = "not recorded"})
-          .add("phases", "by phase", &SessionConditions::phases);
-  return fields;
+Fields<SessionConditions> fields_of(const SessionConditions*) {
+  return Fields<SessionConditions>("Conditions")
+      .add("verdict", "of the whole session", &SessionConditions::verdict,
+           {.null = "the conditions were not recorded"})
+      .add("text", "the verdict with its evidence and what to do, in one line",
+           &SessionConditions::text)
+      .add("steps", "number of steps by their own verdict; unknown: without recorded conditions",
+           steps_by_verdict, {.names = verdict_names()})
+      .add("cpu_percent",
+           "share of the time of the evaluating threads that they were on a processor; this "
+           "and the following are of the steps that were not learned, if there are any",
+           thread_percent<&ThreadTime::cpu_ns>, {.null = "not recorded"})
+      .add("cpu_wait_percent", "share that they waited for a processor",
+           thread_percent<&ThreadTime::wait_ns>, {.null = "not recorded"})
+      .add("throttled_percent", "share that a CPU limit stopped them",
+           thread_percent<&ThreadTime::throttled_ns>, {.null = "not recorded"})
+      .add("blocked_percent", "share that they did none of these in steps with major page faults",
+           thread_percent<&ThreadTime::blocked_ns>, {.null = "not recorded"})
+      .add("disk", "what the process read from disks during the steps", &SessionConditions::disk,
+           {.null = "nothing, or it was not recorded"})
+      .add("spent", "what the time of the session was spent on, without overlap",
+           [](const SessionConditions& of) {
+             return of.spent.steps == 0 ? std::nullopt : std::optional(of.spent);
+           },
+           {.null = "not recorded"})
+      .add("phases", "by phase", &SessionConditions::phases);
 }
 
 }  // namespace tt

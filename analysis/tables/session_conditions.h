@@ -78,6 +78,6 @@ std::expected<SessionConditions, TraceError> session_conditions(
     const SessionReader& reader, LeaveOut leave_out = LeaveOut::Nothing,
     const ContinueCheck& keep_going = never_cancel);
 
-const Fields<SessionConditions>& fields_of(const SessionConditions*);
+Fields<SessionConditions> fields_of(const SessionConditions*);
 
 }  // namespace tt

@@ -81,43 +81,38 @@ struct ResidencyRow {
   std::optional<std::uint64_t> resident;
 };
 
-const Fields<ResidencyRow>& fields_of(const ResidencyRow*) {
-  static const auto fields =
-      Fields<ResidencyRow>()
-          .add("tensor_name", "", [](const ResidencyRow& row) { return row.weight->name; })
-          .include([](const ResidencyRow& row) { return row.weight->file; })
-          .add("mapped", "false: the tensor was copied when the model was loaded",
-               [](const ResidencyRow& row) { return row.weight->mapped; })
-          .add("resident_bytes", "in memory, as exact as the units", &ResidencyRow::resident,
-               {.unit = "bytes", .null = "not mapped"});
-  return fields;
+Fields<ResidencyRow> fields_of(const ResidencyRow*) {
+  return Fields<ResidencyRow>()
+      .add("tensor_name", "", [](const ResidencyRow& row) { return row.weight->name; })
+      .include([](const ResidencyRow& row) { return row.weight->file; })
+      .add("mapped", "false: the tensor was copied when the model was loaded",
+           [](const ResidencyRow& row) { return row.weight->mapped; })
+      .add("resident_bytes", "in memory, as exact as the units", &ResidencyRow::resident,
+           {.unit = "bytes", .null = "not mapped"});
 }
 
 }  // namespace
 
-const Fields<ResidencyTable>& fields_of(const ResidencyTable*) {
-  static const auto fields =
-      Fields<ResidencyTable>("Residency")
-          .add("step", "the step before which the snapshot was taken",
-               [](const ResidencyTable& of) { return of.snapshot.step; })
-          .add("timestamp_ns", "since the start of the session",
-               [](const ResidencyTable& of) { return of.snapshot.at; })
-          .add("resident_unit_bytes",
-               "the ranges in memory consist of units of about this size: those of which at least "
-               "half was in memory",
-               [](const ResidencyTable& of) { return of.snapshot.unit; }, {.unit = "bytes"})
-          .add("resident_ranges",
-               "parts of the mapped tensors that were in memory, by file and offset",
-               [](const ResidencyTable& of) { return of.snapshot.resident; })
-          .add("tensors", "the weights of the graphs of the session, by file and offset",
-               [](const ResidencyTable& of) {
-                 std::vector<ResidencyRow> rows;
-                 for (const WeightTensor& weight : of.weights)
-                   rows.push_back({.weight = &weight,
-                                   .resident = resident_bytes(weight, of.snapshot.resident)});
-                 return rows;
-               });
-  return fields;
+Fields<ResidencyTable> fields_of(const ResidencyTable*) {
+  return Fields<ResidencyTable>("Residency")
+      .add("step", "the step before which the snapshot was taken",
+           [](const ResidencyTable& of) { return of.snapshot.step; })
+      .add("timestamp_ns", "since the start of the session",
+           [](const ResidencyTable& of) { return of.snapshot.at; })
+      .add("resident_unit_bytes",
+           "the ranges in memory consist of units of about this size: those of which at least "
+           "half was in memory",
+           [](const ResidencyTable& of) { return of.snapshot.unit; }, {.unit = "bytes"})
+      .add("resident_ranges", "parts of the mapped tensors that were in memory, by file and offset",
+           [](const ResidencyTable& of) { return of.snapshot.resident; })
+      .add("tensors", "the weights of the graphs of the session, by file and offset",
+           [](const ResidencyTable& of) {
+             std::vector<ResidencyRow> rows;
+             for (const WeightTensor& weight : of.weights)
+               rows.push_back(
+                   {.weight = &weight, .resident = resident_bytes(weight, of.snapshot.resident)});
+             return rows;
+           });
 }
 
 }  // namespace tt

@@ -37,6 +37,6 @@ struct ResidencyTable {
 // The last snapshot at or before `step`. Error NotFound: there is none.
 std::expected<ResidencyTable, TraceError> residency_at(const SessionReader& reader, StepId step);
 
-const Fields<ResidencyTable>& fields_of(const ResidencyTable*);
+Fields<ResidencyTable> fields_of(const ResidencyTable*);
 
 }  // namespace tt

@@ -233,78 +233,70 @@ std::expected<CapturedValues, TraceError> captured_values(const SessionReader& r
   return found;
 }
 
-static const Fields<CapturedRow>& fields_of(const CapturedRow*) {
+static Fields<CapturedRow> fields_of(const CapturedRow*) {
   constexpr const char* kNoValue = "no finite value, or the logit lens, which has texts";
   const auto figure = [](double ValueSummary::* of) {
     return [of](const CapturedRow& row) {
       return row.summary.finite > 0 ? std::optional(row.summary.*of) : std::nullopt;
     };
   };
-  static const auto fields =
-      Fields<CapturedRow>("CapturedOutput")
-          .add("step", "", &CapturedRow::step)
-          .add("op", "index in the step", &CapturedRow::op)
-          .add("token", "index of the first token that the step evaluates", &CapturedRow::token)
-          .add("tokens", "that the step evaluates", &CapturedRow::tokens)
-          .add("operation", "of the op", &CapturedRow::operation)
-          .add("output", "name of the values", &CapturedRow::output)
-          .add(
-              "part",
-              "of the op: output, input N, attention weights, logit lens, or the largest values of "
-              "each row of these",
-              &CapturedRow::part)
-          .add("layer", "null: outside the layers", &CapturedRow::layer)
-          .add("type", "of the tensor in memory; the values are stored as numbers of 32 bits",
-               &CapturedRow::type)
-          .add("shape", "innermost dimension first, without outermost dimensions of 1",
-               &CapturedRow::shape)
-          .add("bytes", "of the values as numbers of 32 bits", &CapturedRow::bytes)
-          .add("min", "of the finite values", figure(&ValueSummary::min), {.null = kNoValue})
-          .add("max", "of the finite values", figure(&ValueSummary::max), {.null = kNoValue})
-          .add("mean", "of the finite values", figure(&ValueSummary::mean), {.null = kNoValue})
-          .add("std", "of the finite values", figure(&ValueSummary::std), {.null = kNoValue})
-          .add("norm", "root of the sum of the squares", figure(&ValueSummary::norm),
-               {.null = kNoValue})
-          .add("nan", "", [](const CapturedRow& row) { return row.summary.nan; })
-          .add("inf", "", [](const CapturedRow& row) { return row.summary.inf; });
-  return fields;
+  return Fields<CapturedRow>("CapturedOutput")
+      .add("step", "", &CapturedRow::step)
+      .add("op", "index in the step", &CapturedRow::op)
+      .add("token", "index of the first token that the step evaluates", &CapturedRow::token)
+      .add("tokens", "that the step evaluates", &CapturedRow::tokens)
+      .add("operation", "of the op", &CapturedRow::operation)
+      .add("output", "name of the values", &CapturedRow::output)
+      .add("part",
+           "of the op: output, input N, attention weights, logit lens, or the largest values of "
+           "each row of these",
+           &CapturedRow::part)
+      .add("layer", "null: outside the layers", &CapturedRow::layer)
+      .add("type", "of the tensor in memory; the values are stored as numbers of 32 bits",
+           &CapturedRow::type)
+      .add("shape", "innermost dimension first, without outermost dimensions of 1",
+           &CapturedRow::shape)
+      .add("bytes", "of the values as numbers of 32 bits", &CapturedRow::bytes)
+      .add("min", "of the finite values", figure(&ValueSummary::min), {.null = kNoValue})
+      .add("max", "of the finite values", figure(&ValueSummary::max), {.null = kNoValue})
+      .add("mean", "of the finite values", figure(&ValueSummary::mean), {.null = kNoValue})
+      .add("std", "of the finite values", figure(&ValueSummary::std), {.null = kNoValue})
+      .add("norm", "root of the sum of the squares", figure(&ValueSummary::norm),
+           {.null = kNoValue})
+      .add("nan", "", [](const CapturedRow& row) { return row.summary.nan; })
+      .add("inf", "", [](const CapturedRow& row) { return row.summary.inf; });
 }
 
-const Fields<CapturedList>& fields_of(const CapturedList*) {
-  static const auto fields =
-      Fields<CapturedList>("CapturedOutputs")
-          .add("bytes", "of all captured values of the question, as numbers of 32 bits",
-               &CapturedList::bytes)
-          .add("not_captured",
-               "outputs of these steps that a rule wanted and that were left out: they did not fit "
-               "into the budget, or could not be read",
-               &CapturedList::not_captured)
-          .add("total", kTotalRows, [](const CapturedList& list) { return list.page.total; })
-          .add("rows", "", [](const CapturedList& list) { return list.page.rows; });
-  return fields;
+Fields<CapturedList> fields_of(const CapturedList*) {
+  return Fields<CapturedList>("CapturedOutputs")
+      .add("bytes", "of all captured values of the question, as numbers of 32 bits",
+           &CapturedList::bytes)
+      .add("not_captured",
+           "outputs of these steps that a rule wanted and that were left out: they did not fit "
+           "into the budget, or could not be read",
+           &CapturedList::not_captured)
+      .add("total", kTotalRows, [](const CapturedList& list) { return list.page.total; })
+      .add("rows", "", [](const CapturedList& list) { return list.page.rows; });
 }
 
-static const Fields<ValueBin>& fields_of(const ValueBin*) {
-  static const auto fields = Fields<ValueBin>("ValueBin")
-                                 .add("from", "", &ValueBin::from)
-                                 .add("to", "exclusive, except of the last bin", &ValueBin::to)
-                                 .add("count", "values", &ValueBin::count);
-  return fields;
+static Fields<ValueBin> fields_of(const ValueBin*) {
+  return Fields<ValueBin>("ValueBin")
+      .add("from", "", &ValueBin::from)
+      .add("to", "exclusive, except of the last bin", &ValueBin::to)
+      .add("count", "values", &ValueBin::count);
 }
 
-const Fields<CapturedValues>& fields_of(const CapturedValues*) {
-  static const auto fields =
-      Fields<CapturedValues>("CapturedOutputValues")
-          .include(&CapturedValues::of)
-          .add("total", "number of values", &CapturedValues::total)
-          .add("histogram",
-               "of the finite values: bins of equal width from the smallest to the largest one",
-               &CapturedValues::histogram)
-          .add("values",
-               "one page of them, in the order of the dimensions, the innermost one first; null: "
-               "NaN or infinite",
-               &CapturedValues::values);
-  return fields;
+Fields<CapturedValues> fields_of(const CapturedValues*) {
+  return Fields<CapturedValues>("CapturedOutputValues")
+      .include(&CapturedValues::of)
+      .add("total", "number of values", &CapturedValues::total)
+      .add("histogram",
+           "of the finite values: bins of equal width from the smallest to the largest one",
+           &CapturedValues::histogram)
+      .add("values",
+           "one page of them, in the order of the dimensions, the innermost one first; null: "
+           "NaN or infinite",
+           &CapturedValues::values);
 }
 
 }  // namespace tt

@@ -75,7 +75,7 @@ std::expected<CapturedList, TraceError> captured_list(
     const SessionReader& reader, const CapturedQuery& query,
     const ContinueCheck& keep_going = never_cancel);
 
-const Fields<CapturedList>& fields_of(const CapturedList*);
+Fields<CapturedList> fields_of(const CapturedList*);
 
 // Which output of an op.
 struct CapturedPlace {
@@ -113,7 +113,7 @@ struct CapturedValues {
 std::expected<CapturedValues, TraceError> captured_values(const SessionReader& reader,
                                                           const CapturedValuesQuery& query);
 
-const Fields<CapturedValues>& fields_of(const CapturedValues*);
+Fields<CapturedValues> fields_of(const CapturedValues*);
 
 // For a session without them.
 inline constexpr const char* kNoCapturedValues =

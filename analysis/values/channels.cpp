@@ -172,54 +172,48 @@ std::expected<Page<OutputChannels>, TraceError> output_channels(const SessionRea
   return page;
 }
 
-static const Fields<Channel>& fields_of(const Channel*) {
-  static const auto fields = Fields<Channel>("Channel")
-                                 .add("channel", "index in the row", &Channel::channel)
-                                 .add("mean", "of the absolute values", &Channel::mean)
-                                 .add("max", "of the absolute values", &Channel::max)
-                                 .add("share", "of the sum of the squares of all channels",
-                                      &Channel::share, {.unit = "0 to 1"});
-  return fields;
+static Fields<Channel> fields_of(const Channel*) {
+  return Fields<Channel>("Channel")
+      .add("channel", "index in the row", &Channel::channel)
+      .add("mean", "of the absolute values", &Channel::mean)
+      .add("max", "of the absolute values", &Channel::max)
+      .add("share", "of the sum of the squares of all channels", &Channel::share,
+           {.unit = "0 to 1"});
 }
 
-static const Fields<Magnitude>& fields_of(const Magnitude*) {
-  static const auto fields =
-      Fields<Magnitude>("Magnitude")
-          .add("exponent", "absolute values from 2^exponent to below 2^(exponent + 1)",
-               &Magnitude::exponent)
-          .add("values", "", &Magnitude::values);
-  return fields;
+static Fields<Magnitude> fields_of(const Magnitude*) {
+  return Fields<Magnitude>("Magnitude")
+      .add("exponent", "absolute values from 2^exponent to below 2^(exponent + 1)",
+           &Magnitude::exponent)
+      .add("values", "", &Magnitude::values);
 }
 
-static const Fields<OutputChannels>& fields_of(const OutputChannels*) {
+static Fields<OutputChannels> fields_of(const OutputChannels*) {
   constexpr const char* kNoValue = "no finite value";
-  static const auto fields =
-      Fields<OutputChannels>("OutputChannels")
-          .add("output", "name of the output", &OutputChannels::output)
-          .add("layer", "null: outside the layers", &OutputChannels::layer)
-          .add("rows", "of all steps: tokens, or heads of tokens", &OutputChannels::rows)
-          .add("channels", "elements of a row", &OutputChannels::channels)
-          .add("zeros", "", &OutputChannels::zeros)
-          .add("nan", "", &OutputChannels::nan)
-          .add("inf", "", &OutputChannels::inf)
-          .add("min", "of the finite values", &OutputChannels::min, {.null = kNoValue})
-          .add("max", "of the finite values", &OutputChannels::max, {.null = kNoValue})
-          .add("mean", "of the finite values", &OutputChannels::mean, {.null = kNoValue})
-          .add("std", "of the finite values", &OutputChannels::std, {.null = kNoValue})
-          .add("norm", "root of the sum of the squares of a row, mean over rows",
-               &OutputChannels::norm, {.null = kNoValue})
-          .add("kurtosis", "3: as a normal distribution; more: some values are far larger",
-               &OutputChannels::kurtosis, {.null = "no finite value, or all are equal"})
-          .add("top", "the channels with the largest share of the squares, at most 8",
-               &OutputChannels::top)
-          .add("magnitudes", "histogram of the absolute values, ascending",
-               &OutputChannels::magnitudes);
-  return fields;
+  return Fields<OutputChannels>("OutputChannels")
+      .add("output", "name of the output", &OutputChannels::output)
+      .add("layer", "null: outside the layers", &OutputChannels::layer)
+      .add("rows", "of all steps: tokens, or heads of tokens", &OutputChannels::rows)
+      .add("channels", "elements of a row", &OutputChannels::channels)
+      .add("zeros", "", &OutputChannels::zeros)
+      .add("nan", "", &OutputChannels::nan)
+      .add("inf", "", &OutputChannels::inf)
+      .add("min", "of the finite values", &OutputChannels::min, {.null = kNoValue})
+      .add("max", "of the finite values", &OutputChannels::max, {.null = kNoValue})
+      .add("mean", "of the finite values", &OutputChannels::mean, {.null = kNoValue})
+      .add("std", "of the finite values", &OutputChannels::std, {.null = kNoValue})
+      .add("norm", "root of the sum of the squares of a row, mean over rows", &OutputChannels::norm,
+           {.null = kNoValue})
+      .add("kurtosis", "3: as a normal distribution; more: some values are far larger",
+           &OutputChannels::kurtosis, {.null = "no finite value, or all are equal"})
+      .add("top", "the channels with the largest share of the squares, at most 8",
+           &OutputChannels::top)
+      .add("magnitudes", "histogram of the absolute values, ascending",
+           &OutputChannels::magnitudes);
 }
 
-const Fields<Page<OutputChannels>>& fields_of(const Page<OutputChannels>*) {
-  static const auto fields = page_fields<OutputChannels>("OutputChannelsPage");
-  return fields;
+Fields<Page<OutputChannels>> fields_of(const Page<OutputChannels>*) {
+  return page_fields<OutputChannels>("OutputChannelsPage");
 }
 
 }  // namespace tt

@@ -54,7 +54,7 @@ std::expected<Page<OutputChannels>, TraceError> output_channels(
     const SessionReader& reader, const ChannelsQuery& query,
     const ContinueCheck& keep_going = never_cancel);
 
-const Fields<Page<OutputChannels>>& fields_of(const Page<OutputChannels>*);
+Fields<Page<OutputChannels>> fields_of(const Page<OutputChannels>*);
 
 // For a session without them, or without what was asked for.
 inline constexpr const char* kNoCapturedOutput =

@@ -99,40 +99,32 @@ std::expected<Page<LensRow>, TraceError> logit_lens(const SessionReader& reader,
   return page;
 }
 
-static const Fields<LensToken>& fields_of(const LensToken*) {
-  static const auto fields =
-      Fields<LensToken>("LensToken")
-          .add("id", "in the vocabulary", &LensToken::id)
-          .add("text", "its first 32 bytes", &LensToken::text)
-          .add("probability", "", &LensToken::probability, {.null = "not a number"});
-  return fields;
+static Fields<LensToken> fields_of(const LensToken*) {
+  return Fields<LensToken>("LensToken")
+      .add("id", "in the vocabulary", &LensToken::id)
+      .add("text", "its first 32 bytes", &LensToken::text)
+      .add("probability", "", &LensToken::probability, {.null = "not a number"});
 }
 
-static const Fields<LensRow>& fields_of(const LensRow*) {
-  static const auto fields =
-      Fields<LensRow>("LensRow")
-          .add("token", "index in the session of the token that was chosen", &LensRow::token)
-          .add("step", "that evaluated the token before it", &LensRow::step)
-          .add("layer", "after which the model would have said this; null: its output",
-               &LensRow::layer)
-          .add("entropy", "of the probabilities of all tokens, in bits", &LensRow::entropy,
-               {.null = "not a number"})
-          .add("chosen", "the token that was chosen, with its probability here", &LensRow::chosen,
-               {.null = "the session ended before"})
-          .add("rank", "of the chosen token: 0, it is the most likely one", &LensRow::rank,
-               {.null = "no token was chosen"})
-          .add("most_likely", "the token that the model would have said",
-               [](const LensRow& row) {
-                 return row.likely.empty() ? std::nullopt : std::optional(row.likely.front());
-               },
-               {.null = "not known"})
-          .add("likely", "the 10 most likely tokens, the most likely one first", &LensRow::likely);
-  return fields;
+static Fields<LensRow> fields_of(const LensRow*) {
+  return Fields<LensRow>("LensRow")
+      .add("token", "index in the session of the token that was chosen", &LensRow::token)
+      .add("step", "that evaluated the token before it", &LensRow::step)
+      .add("layer", "after which the model would have said this; null: its output", &LensRow::layer)
+      .add("entropy", "of the probabilities of all tokens, in bits", &LensRow::entropy,
+           {.null = "not a number"})
+      .add("chosen", "the token that was chosen, with its probability here", &LensRow::chosen,
+           {.null = "the session ended before"})
+      .add("rank", "of the chosen token: 0, it is the most likely one", &LensRow::rank,
+           {.null = "no token was chosen"})
+      .add("most_likely", "the token that the model would have said",
+           [](const LensRow& row) {
+             return row.likely.empty() ? std::nullopt : std::optional(row.likely.front());
+           },
+           {.null = "not known"})
+      .add("likely", "the 10 most likely tokens, the most likely one first", &LensRow::likely);
 }
 
-const Fields<Page<LensRow>>& fields_of(const Page<LensRow>*) {
-  static const auto fields = page_fields<LensRow>("LogitLens");
-  return fields;
-}
+Fields<Page<LensRow>> fields_of(const Page<LensRow>*) { return page_fields<LensRow>("LogitLens"); }
 
 }  // namespace tt

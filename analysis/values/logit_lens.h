@@ -43,7 +43,7 @@ std::expected<Page<LensRow>, TraceError> logit_lens(const SessionReader& reader,
                                                     const LensQuery& query,
                                                     const ContinueCheck& keep_going = never_cancel);
 
-const Fields<Page<LensRow>>& fields_of(const Page<LensRow>*);
+Fields<Page<LensRow>> fields_of(const Page<LensRow>*);
 
 // For a session without it, or without what was asked for.
 inline constexpr const char* kNoCapturedLens =

@@ -146,31 +146,27 @@ std::expected<ResidualTable, TraceError> residual_stream(const SessionReader& re
   return table;
 }
 
-static const Fields<ResidualLayer>& fields_of(const ResidualLayer*) {
+static Fields<ResidualLayer> fields_of(const ResidualLayer*) {
   constexpr const char* kNotCaptured = "not captured, or the layer has no such part";
-  static const auto fields =
-      Fields<ResidualLayer>("ResidualLayer")
-          .add("layer", "", &ResidualLayer::layer)
-          .add("tokens", "captured after the layer; the other fields are means over tokens",
-               &ResidualLayer::tokens)
-          .add("norm", "of the residual stream after the layer", &ResidualLayer::norm,
-               {.null = kNotCaptured})
-          .add("attention", "norm of what attention, or the recurrent part, adds",
-               &ResidualLayer::mixer, {.null = kNotCaptured})
-          .add("feed_forward", "norm of what the feed-forward part, or the experts, add",
-               &ResidualLayer::ffn, {.null = kNotCaptured})
-          .add("layer_adds", "norm of what the layer adds", &ResidualLayer::change,
-               {.null = kNotCaptured})
-          .add("similarity",
-               "cosine of the stream before and after the layer: 1, it keeps its direction",
-               &ResidualLayer::similar, {.null = kNotCaptured});
-  return fields;
+  return Fields<ResidualLayer>("ResidualLayer")
+      .add("layer", "", &ResidualLayer::layer)
+      .add("tokens", "captured after the layer; the other fields are means over tokens",
+           &ResidualLayer::tokens)
+      .add("norm", "of the residual stream after the layer", &ResidualLayer::norm,
+           {.null = kNotCaptured})
+      .add("attention", "norm of what attention, or the recurrent part, adds",
+           &ResidualLayer::mixer, {.null = kNotCaptured})
+      .add("feed_forward", "norm of what the feed-forward part, or the experts, add",
+           &ResidualLayer::ffn, {.null = kNotCaptured})
+      .add("layer_adds", "norm of what the layer adds", &ResidualLayer::change,
+           {.null = kNotCaptured})
+      .add("similarity",
+           "cosine of the stream before and after the layer: 1, it keeps its direction",
+           &ResidualLayer::similar, {.null = kNotCaptured});
 }
 
-const Fields<ResidualTable>& fields_of(const ResidualTable*) {
-  static const auto fields =
-      Fields<ResidualTable>("ResidualTable").add("layers", "by number", &ResidualTable::layers);
-  return fields;
+Fields<ResidualTable> fields_of(const ResidualTable*) {
+  return Fields<ResidualTable>("ResidualTable").add("layers", "by number", &ResidualTable::layers);
 }
 
 }  // namespace tt

@@ -32,7 +32,7 @@ struct ResidualTable {
 std::expected<ResidualTable, TraceError> residual_stream(
     const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
 
-const Fields<ResidualTable>& fields_of(const ResidualTable*);
+Fields<ResidualTable> fields_of(const ResidualTable*);
 
 // For a session without it.
 inline constexpr const char* kNoCapturedResidual =

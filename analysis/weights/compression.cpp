@@ -102,56 +102,49 @@ constexpr const char* name_of(const Component*) { return "component"; }
 
 }  // namespace
 
-static const Fields<Compression>& fields_of(const Compression*) {
-  static const auto fields =
-      Fields<Compression>("CompressionSum")
-          .add("tensors", "", &Compression::tensors)
-          .add("elements", "", &Compression::elements)
-          .add("bytes", "", &Compression::bytes)
-          .add("bits_per_weight", "", &Compression::bits_per_weight)
-          .add("ratio_f16", "size as F16 divided by the actual size", ratio_of<kF16>)
-          .add("ratio_f32", "size as F32 divided by the actual size", ratio_of<kF32>);
-  return fields;
+static Fields<Compression> fields_of(const Compression*) {
+  return Fields<Compression>("CompressionSum")
+      .add("tensors", "", &Compression::tensors)
+      .add("elements", "", &Compression::elements)
+      .add("bytes", "", &Compression::bytes)
+      .add("bits_per_weight", "", &Compression::bits_per_weight)
+      .add("ratio_f16", "size as F16 divided by the actual size", ratio_of<kF16>)
+      .add("ratio_f32", "size as F32 divided by the actual size", ratio_of<kF32>);
 }
 
 template <class Key>
-const Fields<CompressionOf<Key>>& fields_of(const CompressionOf<Key>*) {
+Fields<CompressionOf<Key>> fields_of(const CompressionOf<Key>*) {
   using Row = CompressionOf<Key>;
-  static const auto fields = Fields<Row>()
-                                 .add(name_of(static_cast<const Key*>(nullptr)), "", &Row::key)
-                                 .include(&Row::sum);
-  return fields;
+  return Fields<Row>()
+      .add(name_of(static_cast<const Key*>(nullptr)), "", &Row::key)
+      .include(&Row::sum);
 }
 
-static const Fields<WeightSize>& fields_of(const WeightSize*) {
+static Fields<WeightSize> fields_of(const WeightSize*) {
   const auto sum_of = [](const WeightSize& weight) {
     return Compression{.tensors = 1, .elements = weight.elements, .bytes = weight.bytes};
   };
-  static const auto fields =
-      Fields<WeightSize>()
-          .add("name", "", &WeightSize::name)
-          .add("type", "", &WeightSize::type)
-          .add("layer", "", &WeightSize::layer)
-          .add("component", "", &WeightSize::component)
-          .add("elements", "", &WeightSize::elements)
-          .add("bytes", "", &WeightSize::bytes)
-          .add("bits_per_weight", "",
-               [=](const WeightSize& of) { return sum_of(of).bits_per_weight(); })
-          .add("ratio_f16", "", [=](const WeightSize& of) { return sum_of(of).ratio(kF16); })
-          .add("ratio_f32", "", [=](const WeightSize& of) { return sum_of(of).ratio(kF32); });
-  return fields;
+  return Fields<WeightSize>()
+      .add("name", "", &WeightSize::name)
+      .add("type", "", &WeightSize::type)
+      .add("layer", "", &WeightSize::layer)
+      .add("component", "", &WeightSize::component)
+      .add("elements", "", &WeightSize::elements)
+      .add("bytes", "", &WeightSize::bytes)
+      .add("bits_per_weight", "",
+           [=](const WeightSize& of) { return sum_of(of).bits_per_weight(); })
+      .add("ratio_f16", "", [=](const WeightSize& of) { return sum_of(of).ratio(kF16); })
+      .add("ratio_f32", "", [=](const WeightSize& of) { return sum_of(of).ratio(kF32); });
 }
 
-const Fields<CompressionReport>& fields_of(const CompressionReport*) {
-  static const auto fields =
-      Fields<CompressionReport>("Compression")
-          .add("total", "", &CompressionReport::total)
-          .add("types", "the quantization mix, sorted by size, largest first",
-               &CompressionReport::types)
-          .add("layers", "", &CompressionReport::layers)
-          .add("components", "", &CompressionReport::components)
-          .add("weights", "", &CompressionReport::weights);
-  return fields;
+Fields<CompressionReport> fields_of(const CompressionReport*) {
+  return Fields<CompressionReport>("Compression")
+      .add("total", "", &CompressionReport::total)
+      .add("types", "the quantization mix, sorted by size, largest first",
+           &CompressionReport::types)
+      .add("layers", "", &CompressionReport::layers)
+      .add("components", "", &CompressionReport::components)
+      .add("weights", "", &CompressionReport::weights);
 }
 
 }  // namespace tt

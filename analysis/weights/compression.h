@@ -58,6 +58,6 @@ CompressionReport compression(std::vector<WeightSize> weights);
 std::expected<std::vector<WeightSize>, TraceError> session_weights(
     const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
 
-const Fields<CompressionReport>& fields_of(const CompressionReport*);
+Fields<CompressionReport> fields_of(const CompressionReport*);
 
 }  // namespace tt

@@ -303,54 +303,49 @@ std::expected<std::vector<std::string>, TraceError> weights_by_use(
   });
 }
 
-static const Fields<LayoutReads>& fields_of(const LayoutReads*) {
-  static const auto fields =
-      Fields<LayoutReads>("LayoutReads")
-          .add("layout",
-               "stored: as in the files; tensors-by-use: the tensors in the order of their first "
-               "use by a generated token, which tt gguf reorder writes; experts-by-use: also the "
-               "experts of each tensor, those first that were used most, which no file can have "
-               "with the same bytes",
-               &LayoutReads::layout)
-          .include(&LayoutReads::order)
-          .add("jumps", "reads that are not sequential, without the first one", &LayoutReads::jumps)
-          .add("jump_bytes",
-               "sum of the distances of the jumps within a file, from the end of a read to the "
-               "begin of the next one",
-               &LayoutReads::jump_bytes)
-          .add("longest_jump", "the longest of these distances", &LayoutReads::longest_jump)
-          .add("needed", "bytes that the steps read, each once per step", &LayoutReads::needed)
-          .add("page_unneeded",
-               "other bytes in the pages of 4 KiB that contain needed ones, each once per step",
-               &LayoutReads::page_unneeded)
-          .add("readahead_unneeded",
-               "the same for blocks of 128 KiB, the default readahead of the Linux kernel",
-               &LayoutReads::readahead_unneeded);
-  return fields;
+static Fields<LayoutReads> fields_of(const LayoutReads*) {
+  return Fields<LayoutReads>("LayoutReads")
+      .add("layout",
+           "stored: as in the files; tensors-by-use: the tensors in the order of their first "
+           "use by a generated token, which tt gguf reorder writes; experts-by-use: also the "
+           "experts of each tensor, those first that were used most, which no file can have "
+           "with the same bytes",
+           &LayoutReads::layout)
+      .include(&LayoutReads::order)
+      .add("jumps", "reads that are not sequential, without the first one", &LayoutReads::jumps)
+      .add("jump_bytes",
+           "sum of the distances of the jumps within a file, from the end of a read to the "
+           "begin of the next one",
+           &LayoutReads::jump_bytes)
+      .add("longest_jump", "the longest of these distances", &LayoutReads::longest_jump)
+      .add("needed", "bytes that the steps read, each once per step", &LayoutReads::needed)
+      .add("page_unneeded",
+           "other bytes in the pages of 4 KiB that contain needed ones, each once per step",
+           &LayoutReads::page_unneeded)
+      .add("readahead_unneeded",
+           "the same for blocks of 128 KiB, the default readahead of the Linux kernel",
+           &LayoutReads::readahead_unneeded);
 }
 
-static const Fields<PlacedTensor>& fields_of(const PlacedTensor*) {
-  static const auto fields = Fields<PlacedTensor>()
-                                 .add("tensor", "", &PlacedTensor::tensor)
-                                 .include(&PlacedTensor::file)
-                                 .add("new_offset", "in the file, with the layout tensors-by-use",
-                                      &PlacedTensor::new_offset, {.unit = "bytes"});
-  return fields;
+static Fields<PlacedTensor> fields_of(const PlacedTensor*) {
+  return Fields<PlacedTensor>()
+      .add("tensor", "", &PlacedTensor::tensor)
+      .include(&PlacedTensor::file)
+      .add("new_offset", "in the file, with the layout tensors-by-use", &PlacedTensor::new_offset,
+           {.unit = "bytes"});
 }
 
-const Fields<FileOrder>& fields_of(const FileOrder*) {
-  static const auto fields =
-      Fields<FileOrder>("FileOrder")
-          .add("gap",
-               "maximum distance from the end of a read to the start of the next, sequential one",
-               &FileOrder::gap, {.unit = "bytes"})
-          .add("steps", "generated steps that read a mapped model file; all sums are of these",
-               &FileOrder::steps)
-          .add("layouts", "", &FileOrder::layouts)
-          .add("total", kTotalRows, [](const FileOrder& of) { return of.tensors.total; })
-          .add("tensors", "the weights that generated tokens use, in order of first use",
-               [](const FileOrder& of) { return of.tensors.rows; });
-  return fields;
+Fields<FileOrder> fields_of(const FileOrder*) {
+  return Fields<FileOrder>("FileOrder")
+      .add("gap",
+           "maximum distance from the end of a read to the start of the next, sequential one",
+           &FileOrder::gap, {.unit = "bytes"})
+      .add("steps", "generated steps that read a mapped model file; all sums are of these",
+           &FileOrder::steps)
+      .add("layouts", "", &FileOrder::layouts)
+      .add("total", kTotalRows, [](const FileOrder& of) { return of.tensors.total; })
+      .add("tensors", "the weights that generated tokens use, in order of first use",
+           [](const FileOrder& of) { return of.tensors.rows; });
 }
 
 }  // namespace tt

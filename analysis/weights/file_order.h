@@ -81,7 +81,7 @@ std::expected<FileOrder, TraceError> file_order(const SessionReader& reader, std
 std::expected<std::vector<std::string>, TraceError> weights_by_use(
     const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
 
-const Fields<FileOrder>& fields_of(const FileOrder*);
+Fields<FileOrder> fields_of(const FileOrder*);
 
 // For a session without such reads.
 inline constexpr const char* kNoMappedReads =

@@ -483,104 +483,91 @@ static consteval columns::Enumeration words_of(ReadKind) {
   return columns::words_to("", ReadKind::Row);
 }
 
-static const Fields<FirstDifference>& fields_of(const FirstDifference*) {
-  static const auto fields =
-      Fields<FirstDifference>()
-          .add("cause", "", &FirstDifference::cause)
-          .add("step", "", &FirstDifference::step)
-          .add("before", "the step that it was compared with", &FirstDifference::before)
-          .add("op", "", &FirstDifference::op)
-          .add("tensor_name", "", &FirstDifference::tensor);
-  return fields;
+static Fields<FirstDifference> fields_of(const FirstDifference*) {
+  return Fields<FirstDifference>()
+      .add("cause", "", &FirstDifference::cause)
+      .add("step", "", &FirstDifference::step)
+      .add("before", "the step that it was compared with", &FirstDifference::before)
+      .add("op", "", &FirstDifference::op)
+      .add("tensor_name", "", &FirstDifference::tensor);
 }
 
-static const Fields<ModelFile>& fields_of(const ModelFile*) {
-  static const auto fields = Fields<ModelFile>()
-                                 .add(pattern_names::kPath, "", &ModelFile::path)
-                                 .add(pattern_names::kSize, "", &ModelFile::size, {.unit = "bytes"})
-                                 .add(pattern_names::kHeaderHash, "", &ModelFile::header_hash);
-  return fields;
+static Fields<ModelFile> fields_of(const ModelFile*) {
+  return Fields<ModelFile>()
+      .add(pattern_names::kPath, "", &ModelFile::path)
+      .add(pattern_names::kSize, "", &ModelFile::size, {.unit = "bytes"})
+      .add(pattern_names::kHeaderHash, "", &ModelFile::header_hash);
 }
 
-static const Fields<Prediction>& fields_of(const Prediction*) {
-  static const auto fields =
-      Fields<Prediction>()
-          .add("accuracy", "`right` divided by `reads`", &Prediction::accuracy)
-          .add("steps_learned", "steps that the order was learned from", &Prediction::steps_learned)
-          .add("steps_tried", "steps whose reads were predicted", &Prediction::steps_tried)
-          .add("reads", "reads in the predicted steps", &Prediction::reads)
-          .add("right", "reads that were predicted correctly", &Prediction::right)
-          .add("bytes", "", &Prediction::bytes)
-          .add("right_bytes", "", &Prediction::right_bytes);
-  return fields;
+static Fields<Prediction> fields_of(const Prediction*) {
+  return Fields<Prediction>()
+      .add("accuracy", "`right` divided by `reads`", &Prediction::accuracy)
+      .add("steps_learned", "steps that the order was learned from", &Prediction::steps_learned)
+      .add("steps_tried", "steps whose reads were predicted", &Prediction::steps_tried)
+      .add("reads", "reads in the predicted steps", &Prediction::reads)
+      .add("right", "reads that were predicted correctly", &Prediction::right)
+      .add("bytes", "", &Prediction::bytes)
+      .add("right_bytes", "", &Prediction::right_bytes);
 }
 
-static const Fields<PatternEntry>& fields_of(const PatternEntry*) {
-  static const auto fields =
-      Fields<PatternEntry>()
-          .add("tensor_name", "", &PatternEntry::tensor)
-          .add(pattern_names::kKind, "", &PatternEntry::kind)
-          .add(pattern_names::kOp, "the op of the graph of a token that reads it",
-               &PatternEntry::op)
-          .add(pattern_names::kModelFile, "",
-               [](const PatternEntry& entry) { return entry.file.file; })
-          .add(pattern_names::kFileOffset, "",
-               [](const PatternEntry& entry) { return entry.file.offset; }, {.unit = "bytes"})
-          .add(pattern_names::kSizeBytes, "parts x part_bytes",
-               [](const PatternEntry& entry) { return entry.part_bytes.v * entry.parts; },
-               {.unit = "bytes"})
-          .add(pattern_names::kParts, "", &PatternEntry::parts)
-          .add(pattern_names::kPartBytes, "", &PatternEntry::part_bytes)
-          .add(pattern_names::kFileBytes,
-               "length of the data at file_offset; of routed and row entries the whole tensor",
-               [](const PatternEntry& entry) { return entry.file.length; }, {.unit = "bytes"})
-          .add("layer_id", "", &PatternEntry::layer)
-          .add("component", "", &PatternEntry::component);
-  return fields;
+static Fields<PatternEntry> fields_of(const PatternEntry*) {
+  return Fields<PatternEntry>()
+      .add("tensor_name", "", &PatternEntry::tensor)
+      .add(pattern_names::kKind, "", &PatternEntry::kind)
+      .add(pattern_names::kOp, "the op of the graph of a token that reads it", &PatternEntry::op)
+      .add(pattern_names::kModelFile, "", [](const PatternEntry& entry) { return entry.file.file; })
+      .add(pattern_names::kFileOffset, "",
+           [](const PatternEntry& entry) { return entry.file.offset; }, {.unit = "bytes"})
+      .add(pattern_names::kSizeBytes, "parts x part_bytes",
+           [](const PatternEntry& entry) { return entry.part_bytes.v * entry.parts; },
+           {.unit = "bytes"})
+      .add(pattern_names::kParts, "", &PatternEntry::parts)
+      .add(pattern_names::kPartBytes, "", &PatternEntry::part_bytes)
+      .add(pattern_names::kFileBytes,
+           "length of the data at file_offset; of routed and row entries the whole tensor",
+           [](const PatternEntry& entry) { return entry.file.length; }, {.unit = "bytes"})
+      .add("layer_id", "", &PatternEntry::layer)
+      .add("component", "", &PatternEntry::component);
 }
 
-const Fields<Determinism>& fields_of(const Determinism*) {
-  static const auto fields =
-      Fields<Determinism>("Determinism")
-          .add("pairs", "number of pairs of consecutive generated tokens", &Determinism::pairs)
-          .add("identical", "number of pairs that do not differ", &Determinism::identical)
-          .add("same_weights",
-               "number of pairs that do not differ, or differ only by the causes token and "
-               "kv-window",
-               &Determinism::same_weights)
-          .add("accesses",
-               "number of accesses compared: those of the second token of each pair that touch "
-               "bytes",
-               &Determinism::accesses)
-          .add("differing",
-               "number of differing accesses by cause. token: another row of a weight, for example "
-               "of the token embedding; kv-window: other cells of a cache, or a tensor whose size "
-               "depends on the number of cells; experts: other routed experts; graph: other ops; "
-               "unfinished: a step was cancelled",
-               [](const Determinism& of) {
-                 std::map<Cause, std::uint64_t> differing;
-                 for (std::size_t i = 0; i < kCauses; ++i)
-                   differing.emplace(static_cast<Cause>(i), of.differing[i]);
-                 return differing;
-               },
-               {.names = fields::list_of(words_of(Cause{}))})
-          .add("first_differences", "the first difference of each cause", &Determinism::firsts);
-  return fields;
+Fields<Determinism> fields_of(const Determinism*) {
+  return Fields<Determinism>("Determinism")
+      .add("pairs", "number of pairs of consecutive generated tokens", &Determinism::pairs)
+      .add("identical", "number of pairs that do not differ", &Determinism::identical)
+      .add("same_weights",
+           "number of pairs that do not differ, or differ only by the causes token and "
+           "kv-window",
+           &Determinism::same_weights)
+      .add("accesses",
+           "number of accesses compared: those of the second token of each pair that touch "
+           "bytes",
+           &Determinism::accesses)
+      .add("differing",
+           "number of differing accesses by cause. token: another row of a weight, for example "
+           "of the token embedding; kv-window: other cells of a cache, or a tensor whose size "
+           "depends on the number of cells; experts: other routed experts; graph: other ops; "
+           "unfinished: a step was cancelled",
+           [](const Determinism& of) {
+             std::map<Cause, std::uint64_t> differing;
+             for (std::size_t i = 0; i < kCauses; ++i)
+               differing.emplace(static_cast<Cause>(i), of.differing[i]);
+             return differing;
+           },
+           {.names = fields::list_of(words_of(Cause{}))})
+      .add("first_differences", "the first difference of each cause", &Determinism::firsts);
 }
 
-const Fields<RecordedPattern>& fields_of(const RecordedPattern*) {
-  static const auto fields =
-      Fields<RecordedPattern>("AccessPattern")
-          .add(pattern_names::kVersionName, "of the format",
-               [](const RecordedPattern&) { return pattern_names::kVersion; })
-          .add("session", "", [](const RecordedPattern& of) { return of.session.id; })
-          .add(pattern_names::kModelFiles, "",
-               [](const RecordedPattern& of) { return of.session.model_files; })
-          .add("prediction", "", [](const RecordedPattern& of) { return of.pattern.prediction; })
-          .add("determinism", "", &RecordedPattern::determinism)
-          .add(pattern_names::kTokenOrder, "empty if no generated token with accesses was recorded",
-               [](const RecordedPattern& of) { return of.pattern.entries; });
-  return fields;
+Fields<RecordedPattern> fields_of(const RecordedPattern*) {
+  return Fields<RecordedPattern>("AccessPattern")
+      .add(pattern_names::kVersionName, "of the format",
+           [](const RecordedPattern&) { return pattern_names::kVersion; })
+      .add("session", "", [](const RecordedPattern& of) { return of.session.id; })
+      .add(pattern_names::kModelFiles, "",
+           [](const RecordedPattern& of) { return of.session.model_files; })
+      .add("prediction", "", [](const RecordedPattern& of) { return of.pattern.prediction; })
+      .add("determinism", "", &RecordedPattern::determinism)
+      .add(pattern_names::kTokenOrder, "empty if no generated token with accesses was recorded",
+           [](const RecordedPattern& of) { return of.pattern.entries; });
 }
 
 }  // namespace tt

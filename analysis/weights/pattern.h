@@ -145,7 +145,7 @@ struct RecordedPattern {
 std::expected<RecordedPattern, TraceError> recorded_pattern(
     const SessionReader& reader, const ContinueCheck& keep_going = never_cancel);
 
-const Fields<Determinism>& fields_of(const Determinism*);
-const Fields<RecordedPattern>& fields_of(const RecordedPattern*);
+Fields<Determinism> fields_of(const Determinism*);
+Fields<RecordedPattern> fields_of(const RecordedPattern*);
 
 }  // namespace tt

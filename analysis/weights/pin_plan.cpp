@@ -89,26 +89,23 @@ std::expected<Page<PinnedPart>, TraceError> pin_order(const SessionReader& reade
   return page;
 }
 
-static const Fields<PinnedPart>& fields_of(const PinnedPart*) {
-  static const auto fields =
-      Fields<PinnedPart>("PinnedPart")
-          .add("tensor", "", &PinnedPart::tensor)
-          .add("layer", "", &PinnedPart::layer)
-          .add("expert", "",
-               [](const PinnedPart& part) {
-                 return part.expert < 0 ? std::nullopt : std::optional(part.expert);
-               },
-               {.null = "not the slice of an expert"})
-          .add("size_bytes", "", &PinnedPart::size)
-          .add("reads", "", &PinnedPart::reads)
-          .add("memory_bytes", "size of this part and of those before it", &PinnedPart::memory)
-          .add("saved_bytes", "bytes of reads that they serve from memory", &PinnedPart::saved);
-  return fields;
+static Fields<PinnedPart> fields_of(const PinnedPart*) {
+  return Fields<PinnedPart>("PinnedPart")
+      .add("tensor", "", &PinnedPart::tensor)
+      .add("layer", "", &PinnedPart::layer)
+      .add("expert", "",
+           [](const PinnedPart& part) {
+             return part.expert < 0 ? std::nullopt : std::optional(part.expert);
+           },
+           {.null = "not the slice of an expert"})
+      .add("size_bytes", "", &PinnedPart::size)
+      .add("reads", "", &PinnedPart::reads)
+      .add("memory_bytes", "size of this part and of those before it", &PinnedPart::memory)
+      .add("saved_bytes", "bytes of reads that they serve from memory", &PinnedPart::saved);
 }
 
-const Fields<Page<PinnedPart>>& fields_of(const Page<PinnedPart>*) {
-  static const auto fields = page_fields<PinnedPart>("PinOrder", "parts");
-  return fields;
+Fields<Page<PinnedPart>> fields_of(const Page<PinnedPart>*) {
+  return page_fields<PinnedPart>("PinOrder", "parts");
 }
 
 std::vector<std::string> names_of(const PinPlan& plan) {

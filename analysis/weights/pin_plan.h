@@ -42,7 +42,7 @@ struct PinnedPart {
 };
 std::expected<Page<PinnedPart>, TraceError> pin_order(
     const SessionReader& reader, PageRange range, const ContinueCheck& keep_going = never_cancel);
-const Fields<Page<PinnedPart>>& fields_of(const Page<PinnedPart>*);
+Fields<Page<PinnedPart>> fields_of(const Page<PinnedPart>*);
 
 // Human-readable names of the plan's weights, grouped by equal layers or experts:
 // "attn_q.weight, attn_v.weight of layers 0-3", "experts 2, 5-7 of layer 1

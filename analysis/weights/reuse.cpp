@@ -282,21 +282,17 @@ std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const Reuse
   return found;
 }
 
-const Fields<ReuseHistogram::Bucket>& fields_of(const ReuseHistogram::Bucket*) {
-  static const auto fields = Fields<ReuseHistogram::Bucket>("ReadCount")
-                                 .add("reads", "", &ReuseHistogram::Bucket::reads)
-                                 .add("bytes", "", &ReuseHistogram::Bucket::bytes);
-  return fields;
+Fields<ReuseHistogram::Bucket> fields_of(const ReuseHistogram::Bucket*) {
+  return Fields<ReuseHistogram::Bucket>("ReadCount")
+      .add("reads", "", &ReuseHistogram::Bucket::reads)
+      .add("bytes", "", &ReuseHistogram::Bucket::bytes);
 }
 
-const Fields<CachePoint>& fields_of(const CachePoint*) {
-  static const auto fields =
-      Fields<CachePoint>("SavedReads")
-          .add("reads_saved", "reads served completely from the cache", &CachePoint::reads)
-          .add("bytes_saved",
-               "bytes served from the cache, including those of partially served reads",
-               &CachePoint::bytes);
-  return fields;
+Fields<CachePoint> fields_of(const CachePoint*) {
+  return Fields<CachePoint>("SavedReads")
+      .add("reads_saved", "reads served completely from the cache", &CachePoint::reads)
+      .add("bytes_saved", "bytes served from the cache, including those of partially served reads",
+           &CachePoint::bytes);
 }
 
 namespace {
@@ -306,12 +302,11 @@ struct DistanceRow {
   ReuseHistogram::Bucket bucket;
 };
 
-const Fields<DistanceRow>& fields_of(const DistanceRow*) {
-  static const auto fields = Fields<DistanceRow>()
-                                 .add("from_bytes", "", &DistanceRow::from)
-                                 .add("to_bytes", "", &DistanceRow::to)
-                                 .include(&DistanceRow::bucket);
-  return fields;
+Fields<DistanceRow> fields_of(const DistanceRow*) {
+  return Fields<DistanceRow>()
+      .add("from_bytes", "", &DistanceRow::from)
+      .add("to_bytes", "", &DistanceRow::to)
+      .include(&DistanceRow::bucket);
 }
 
 std::vector<DistanceRow> distance_rows(const Reuse& reuse) {
@@ -330,15 +325,13 @@ struct CurveRow {
   CachePoint lru, belady, pin;
 };
 
-const Fields<CurveRow>& fields_of(const CurveRow*) {
-  static const auto fields =
-      Fields<CurveRow>()
-          .add("capacity_bytes", "", [](const CurveRow& row) { return row.lru.capacity; })
-          .add("lru", "", &CurveRow::lru)
-          .add("belady", "optimal policy with knowledge of future reads; upper limit for any cache",
-               &CurveRow::belady)
-          .add("pin", "the most read items stay in the cache", &CurveRow::pin);
-  return fields;
+Fields<CurveRow> fields_of(const CurveRow*) {
+  return Fields<CurveRow>()
+      .add("capacity_bytes", "", [](const CurveRow& row) { return row.lru.capacity; })
+      .add("lru", "", &CurveRow::lru)
+      .add("belady", "optimal policy with knowledge of future reads; upper limit for any cache",
+           &CurveRow::belady)
+      .add("pin", "the most read items stay in the cache", &CurveRow::pin);
 }
 
 std::vector<CurveRow> curve_rows(const Reuse& reuse) {
@@ -350,26 +343,24 @@ std::vector<CurveRow> curve_rows(const Reuse& reuse) {
 
 }  // namespace
 
-const Fields<Reuse>& fields_of(const Reuse*) {
-  static const auto fields =
-      Fields<Reuse>("Reuse")
-          .add("grain", "unit of the cache", &Reuse::grain)
-          .add("items", "number of distinct items read", &Reuse::items)
-          .add("reads", "", &Reuse::reads)
-          .add("bytes_read", "", &Reuse::bytes)
-          .add("distinct_bytes",
-               "total size of the distinct items. A cache of this size serves every read except "
-               "the first read of each item",
-               &Reuse::distinct)
-          .add("first", "first reads, which no cache can save",
-               [](const Reuse& reuse) { return reuse.histogram.first; })
-          .add("distances",
-               "histogram of reuse distances. The reuse distance of a read is the total size of "
-               "the distinct items read since the previous read of the same item, including the "
-               "item itself",
-               distance_rows)
-          .add("curve", "what caches of these sizes save", curve_rows);
-  return fields;
+Fields<Reuse> fields_of(const Reuse*) {
+  return Fields<Reuse>("Reuse")
+      .add("grain", "unit of the cache", &Reuse::grain)
+      .add("items", "number of distinct items read", &Reuse::items)
+      .add("reads", "", &Reuse::reads)
+      .add("bytes_read", "", &Reuse::bytes)
+      .add("distinct_bytes",
+           "total size of the distinct items. A cache of this size serves every read except "
+           "the first read of each item",
+           &Reuse::distinct)
+      .add("first", "first reads, which no cache can save",
+           [](const Reuse& reuse) { return reuse.histogram.first; })
+      .add("distances",
+           "histogram of reuse distances. The reuse distance of a read is the total size of "
+           "the distinct items read since the previous read of the same item, including the "
+           "item itself",
+           distance_rows)
+      .add("curve", "what caches of these sizes save", curve_rows);
 }
 
 }  // namespace tt

@@ -92,8 +92,8 @@ std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQ
 std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const ReuseQuery& query,
                                        const ContinueCheck& keep_going = never_cancel);
 
-const Fields<ReuseHistogram::Bucket>& fields_of(const ReuseHistogram::Bucket*);
-const Fields<CachePoint>& fields_of(const CachePoint*);
-const Fields<Reuse>& fields_of(const Reuse*);
+Fields<ReuseHistogram::Bucket> fields_of(const ReuseHistogram::Bucket*);
+Fields<CachePoint> fields_of(const CachePoint*);
+Fields<Reuse> fields_of(const Reuse*);
 
 }  // namespace tt

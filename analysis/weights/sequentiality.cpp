@@ -289,47 +289,40 @@ std::expected<Sequentiality, TraceError> sequentiality(const SessionIndex& index
   return out;
 }
 
-const Fields<ReadOrder>& fields_of(const ReadOrder*) {
-  static const auto fields =
-      Fields<ReadOrder>("ReadOrder")
-          .add("reads", "number of reads of the model files", &ReadOrder::reads)
-          .add("sequential", "number of these reads that are sequential", &ReadOrder::sequential)
-          .add("bytes", "", &ReadOrder::bytes)
-          .add("sequential_bytes", "bytes of the sequential reads", &ReadOrder::sequential_bytes);
-  return fields;
+Fields<ReadOrder> fields_of(const ReadOrder*) {
+  return Fields<ReadOrder>("ReadOrder")
+      .add("reads", "number of reads of the model files", &ReadOrder::reads)
+      .add("sequential", "number of these reads that are sequential", &ReadOrder::sequential)
+      .add("bytes", "", &ReadOrder::bytes)
+      .add("sequential_bytes", "bytes of the sequential reads", &ReadOrder::sequential_bytes);
 }
 
-static const Fields<Sequentiality::OfLayer>& fields_of(const Sequentiality::OfLayer*) {
-  static const auto fields = Fields<Sequentiality::OfLayer>()
-                                 .add("layer", "", &Sequentiality::OfLayer::layer)
-                                 .include(&Sequentiality::OfLayer::order);
-  return fields;
+static Fields<Sequentiality::OfLayer> fields_of(const Sequentiality::OfLayer*) {
+  return Fields<Sequentiality::OfLayer>()
+      .add("layer", "", &Sequentiality::OfLayer::layer)
+      .include(&Sequentiality::OfLayer::order);
 }
 
-static const Fields<Sequentiality::OfStep>& fields_of(const Sequentiality::OfStep*) {
-  static const auto fields = Fields<Sequentiality::OfStep>()
-                                 .add("step", "", &Sequentiality::OfStep::step)
-                                 .add("first_token", "", &Sequentiality::OfStep::first_token)
-                                 .add("tokens", "number of tokens that the step evaluated",
-                                      &Sequentiality::OfStep::n_tokens)
-                                 .include(&Sequentiality::OfStep::order);
-  return fields;
+static Fields<Sequentiality::OfStep> fields_of(const Sequentiality::OfStep*) {
+  return Fields<Sequentiality::OfStep>()
+      .add("step", "", &Sequentiality::OfStep::step)
+      .add("first_token", "", &Sequentiality::OfStep::first_token)
+      .add("tokens", "number of tokens that the step evaluated", &Sequentiality::OfStep::n_tokens)
+      .include(&Sequentiality::OfStep::order);
 }
 
-const Fields<Sequentiality>& fields_of(const Sequentiality*) {
-  static const auto fields =
-      Fields<Sequentiality>("Sequentiality")
-          .add("gap",
-               "maximum distance from the end of a read to the start of the next, sequential one",
-               &Sequentiality::gap, {.unit = "bytes"})
-          .add("sums", "", &Sequentiality::total)
-          .add("layers", "by layer of the op", &Sequentiality::layers)
-          .add("left_out_steps", kLeftOutSteps, &Sequentiality::left_out_steps)
-          .add("total", "number of rows in the whole list",
-               [](const Sequentiality& of) { return of.steps.total; })
-          .add("steps", "steps with at least one read",
-               [](const Sequentiality& of) { return of.steps.rows; });
-  return fields;
+Fields<Sequentiality> fields_of(const Sequentiality*) {
+  return Fields<Sequentiality>("Sequentiality")
+      .add("gap",
+           "maximum distance from the end of a read to the start of the next, sequential one",
+           &Sequentiality::gap, {.unit = "bytes"})
+      .add("sums", "", &Sequentiality::total)
+      .add("layers", "by layer of the op", &Sequentiality::layers)
+      .add("left_out_steps", kLeftOutSteps, &Sequentiality::left_out_steps)
+      .add("total", "number of rows in the whole list",
+           [](const Sequentiality& of) { return of.steps.total; })
+      .add("steps", "steps with at least one read",
+           [](const Sequentiality& of) { return of.steps.rows; });
 }
 
 }  // namespace tt

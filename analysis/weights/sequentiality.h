@@ -86,7 +86,7 @@ std::expected<Sequentiality, TraceError> sequentiality(
     const SessionIndex& index, const TraceFilter& filter, std::uint64_t gap, PageRange page,
     const ContinueCheck& keep_going = never_cancel);
 
-const Fields<ReadOrder>& fields_of(const ReadOrder*);
-const Fields<Sequentiality>& fields_of(const Sequentiality*);
+Fields<ReadOrder> fields_of(const ReadOrder*);
+Fields<Sequentiality> fields_of(const Sequentiality*);
 
 }  // namespace tt
