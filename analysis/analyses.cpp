@@ -65,6 +65,28 @@ Analysis on_session(Analysis row, const Parameters<Query>& parameters, Run run) 
   return row;
 }
 
+// The same for `run(reader, keep_going)`: a question without parameters.
+struct NoQuery {};
+template <class Run>
+Analysis on_session(Analysis row, Run run) {
+  return on_session(std::move(row), Parameters<NoQuery>(),
+                    [run](const SessionReader& reader, const NoQuery&,
+                          const ContinueCheck& keep_going) { return run(reader, keep_going); });
+}
+
+// The same for `run(reader, page, keep_going)`: rows by the page.
+template <class Run>
+Analysis on_page(Analysis row, Run run) {
+  struct Asked {
+    PageRange page{};
+  };
+  return on_session(
+      std::move(row), Parameters<Asked>().page(&Asked::page),
+      [run](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
+        return run(reader, asked.page, keep_going);
+      });
+}
+
 // A question over the index, restricted by a filter.
 template <class Query>
 struct Filtered {
@@ -181,7 +203,6 @@ Parameters<Asked> with_gap(Parameters<Asked> parameters) {
 }
 constexpr const char* kNoLayerNumber = "is not the number of a layer. Layers are numbered from 0.";
 
-struct NoQuery {};
 struct PhaseQuery {
   std::optional<Phase> phase{};
 };
@@ -214,9 +235,7 @@ Analysis breakdown_row() {
                     &BreakdownQuery::order, sort_words())
               .flag("step_times", kStepTimes, &BreakdownQuery::step_times)
               .page(&BreakdownQuery::page)),
-      [](const SessionIndex& index, const BreakdownQuery& query, const ContinueCheck& keep_going) {
-        return breakdown(index, query, keep_going);
-      });
+      breakdown);
 }
 
 Analysis totals_row() {
@@ -402,10 +421,7 @@ Analysis residency_row() {
 // --- drafts
 
 Analysis drafts_row() {
-  struct Asked {
-    PageRange page{};
-  };
-  return on_session(
+  return on_page(
       {.name = "drafts",
        .path = "drafts",
        .summary = "What drafts cost and what they save, in a session of a program that generates "
@@ -414,10 +430,7 @@ Analysis drafts_row() {
        .cost = Cost::AllSteps,
        .needs = "total",
        .missing = [](const SessionInfo&) { return std::string(kNoDrafts); }},
-      Parameters<Asked>().page(&Asked::page),
-      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
-        return draft_ledger(reader, asked.page, keep_going);
-      });
+      draft_ledger);
 }
 
 // --- captured values
@@ -437,9 +450,7 @@ Analysis lens_row() {
                  &LensQuery::layer)
           .number("token", "only of the token with this index", &LensQuery::token, UINT32_MAX)
           .page(&LensQuery::page),
-      [](const SessionReader& reader, const LensQuery& query, const ContinueCheck& keep_going) {
-        return logit_lens(reader, query, keep_going);
-      });
+      logit_lens);
 }
 
 Analysis residual_row() {
@@ -452,10 +463,7 @@ Analysis residual_row() {
        .cost = Cost::AllSteps,
        .needs = "layers",
        .missing = [](const SessionInfo&) { return std::string(kNoCapturedResidual); }},
-      Parameters<NoQuery>(),
-      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
-        return residual_stream(reader, keep_going);
-      });
+      residual_stream);
 }
 
 Analysis channels_row() {
@@ -473,9 +481,7 @@ Analysis channels_row() {
                  &ChannelsQuery::layer)
           .text("output", "only of this name, such as l_out-3", &ChannelsQuery::output)
           .page(&ChannelsQuery::page),
-      [](const SessionReader& reader, const ChannelsQuery& query, const ContinueCheck& keep_going) {
-        return output_channels(reader, query, keep_going);
-      });
+      output_channels);
 }
 
 Analysis captured_values_row() {
@@ -494,9 +500,7 @@ Analysis captured_values_row() {
                  &CapturedQuery::layer)
           .text("output", "only of this name, such as l_out-3", &CapturedQuery::output)
           .page(&CapturedQuery::page),
-      [](const SessionReader& reader, const CapturedQuery& query, const ContinueCheck& keep_going) {
-        return captured_list(reader, query, keep_going);
-      });
+      captured_list);
 }
 
 Analysis captured_output_row() {
@@ -537,8 +541,7 @@ Analysis compression_row() {
        .summary = "Sizes and bits per weight of the weights that a session accessed",
        .answer = "Totals, and one row per weight",
        .cost = Cost::Little},
-      Parameters<NoQuery>(),
-      [](const SessionReader& reader, const NoQuery&,
+      [](const SessionReader& reader,
          const ContinueCheck& keep_going) -> std::expected<CompressionReport, TraceError> {
         const auto info = reader.info();
         if (!info) return std::unexpected(info.error());
@@ -571,20 +574,14 @@ Analysis reuse_row() {
 }
 
 Analysis pin_order_row() {
-  struct Asked {
-    PageRange page{};
-  };
-  return on_session(
+  return on_page(
       {.name = "pin-order",
        .path = "pin-order",
        .summary = "Which weights to keep in memory of a given size: their parts in the order in "
                   "which the policy pinning keeps them, the most read first",
        .answer = "One page of parts. A memory of `memory_bytes` holds a part and all before it",
        .cost = Cost::AllSteps},
-      Parameters<Asked>().page(&Asked::page),
-      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
-        return pin_order(reader, asked.page, keep_going);
-      });
+      pin_order);
 }
 
 Analysis file_order_row() {
@@ -617,10 +614,7 @@ Analysis pattern_row() {
        .cost = Cost::AllSteps,
        .needs = pattern_names::kTokenOrder,
        .missing = [](const SessionInfo&) { return std::string(kNoPattern); }},
-      Parameters<NoQuery>(),
-      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
-        return recorded_pattern(reader, keep_going);
-      });
+      recorded_pattern);
 }
 
 Analysis determinism_row() {
@@ -632,10 +626,7 @@ Analysis determinism_row() {
        .cost = Cost::AllSteps,
        .needs = "pairs",
        .missing = [](const SessionInfo&) { return std::string(kNoPairs); }},
-      Parameters<NoQuery>(),
-      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
-        return determinism(reader, keep_going);
-      });
+      determinism);
 }
 
 // --- attention
@@ -649,10 +640,7 @@ Analysis heads_row() {
        .cost = Cost::AllSteps,
        .needs = "weights.heads",
        .missing = [](const SessionInfo&) { return std::string(kNoHeadWeights); }},
-      Parameters<NoQuery>(),
-      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
-        return head_table(reader, keep_going);
-      });
+      head_table);
 }
 
 Analysis attention_row() {
@@ -665,10 +653,7 @@ Analysis attention_row() {
        .cost = Cost::AllSteps,
        .needs = "heads",
        .missing = [](const SessionInfo&) { return std::string(kNoCapturedAttention); }},
-      Parameters<NoQuery>(),
-      [](const SessionReader& reader, const NoQuery&, const ContinueCheck& keep_going) {
-        return attention_table(reader, keep_going);
-      });
+      attention_table);
 }
 
 Analysis attention_weights_row() {
@@ -686,8 +671,7 @@ Analysis attention_weights_row() {
           .number("head", "only this head", &TokenAttentionQuery::head, UINT32_MAX)
           .number("token", "only what this token looks at", &TokenAttentionQuery::token, UINT32_MAX)
           .page(&TokenAttentionQuery::page),
-      [](const SessionReader& reader, const TokenAttentionQuery& query,
-         const ContinueCheck& keep_going) { return token_attention(reader, query, keep_going); });
+      token_attention);
 }
 
 Analysis attention_tokens_row() {
@@ -707,15 +691,11 @@ Analysis attention_tokens_row() {
           .number("head", "only this head", &MeanAttentionQuery::head, UINT32_MAX)
           .range("token", "tokens that look at others", &MeanAttentionQuery::tokens, UINT32_MAX)
           .page(&MeanAttentionQuery::page),
-      [](const SessionReader& reader, const MeanAttentionQuery& query,
-         const ContinueCheck& keep_going) { return mean_attention(reader, query, keep_going); });
+      mean_attention);
 }
 
 Analysis kv_row() {
-  struct Asked {
-    PageRange page{};
-  };
-  return on_session(
+  return on_page(
       {.name = "kv",
        .path = "kv",
        .summary = "KV cache bytes per step and layer. Reads are divided into bytes that the same "
@@ -724,10 +704,7 @@ Analysis kv_row() {
        .cost = Cost::Little,
        .needs = "steps.layers steps.state_read steps.state_written",
        .missing = [](const SessionInfo&) { return std::string(kNoKvAccesses); }},
-      Parameters<Asked>().page(&Asked::page),
-      [](const SessionReader& reader, const Asked& asked, const ContinueCheck& keep_going) {
-        return kv_use(reader, asked.page, keep_going);
-      });
+      kv_use);
 }
 
 // --- experts
@@ -850,8 +827,7 @@ Analysis expert_token_margins_row() {
           .number("token", "only of the token with this index", &TokenMarginQuery::token,
                   UINT32_MAX)
           .page(&TokenMarginQuery::page),
-      [](const SessionReader& reader, const TokenMarginQuery& query,
-         const ContinueCheck& keep_going) { return token_margins(reader, query, keep_going); });
+      token_margins);
 }
 
 Analysis expert_pinning_row() {
