@@ -1,6 +1,5 @@
 #include "api/json/access_cursor.h"
 
-#include <array>
 #include <charconv>
 #include <format>
 

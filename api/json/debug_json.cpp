@@ -61,10 +61,6 @@ Json to_json(const DebugStop& stop) {
           {"tensors", std::move(tensors)}, {"changeable", stop.changeable}};
 }
 
-std::unexpected<Problem> wrong(std::string detail) {
-  return std::unexpected(Problem{ErrorCode::BadRequest, std::move(detail)});
-}
-
 }  // namespace
 
 std::expected<DebugCommand, Problem> parse_debug_command(std::string_view body) {
@@ -76,13 +72,14 @@ std::expected<DebugCommand, Problem> parse_debug_command(std::string_view body) 
 
 std::expected<DebugCommand, Problem> debug_command_of(const Json& json) {
   if (!json.is_object())
-    return wrong(R"(The command must be an object, for example {"until": "op", "count": 3}.)");
+    return bad_request(
+        R"(The command must be an object, for example {"until": "op", "count": 3}.)");
   // A field that goes with another one.
   const std::string_view with = json.contains("until") ? "count" : "keep";
   const bool has_both = json.contains(with);
   if (json.size() != (has_both ? 2U : 1U) ||
       (has_both && !json.contains("until") && !json.contains("change"))) {
-    return wrong(
+    return bad_request(
         R"(Set exactly one of "until" (with "count"), "stop", "break", "delete", "change" (with )"
         R"("keep") and "release".)");
   }
@@ -95,35 +92,36 @@ std::expected<DebugCommand, Problem> debug_command_of(const Json& json) {
     const auto* const until =
         std::ranges::find(kUntil, std::string_view(text), [](const auto& of) { return of.first; });
     if (until == kUntil.end()) {
-      return wrong(std::format("\"until\" must be one of {}.",
-                               join(kUntil, [](const auto& of) { return of.first; })));
+      return bad_request(std::format("\"until\" must be one of {}.",
+                                     join(kUntil, [](const auto& of) { return of.first; })));
     }
     const auto count = has_count ? count_of(json.at("count")) : std::optional(1U);
-    if (!count) return wrong("\"count\" must be an integer from 1 to 4294967295.");
+    if (!count) return bad_request("\"count\" must be an integer from 1 to 4294967295.");
     return ResumeRun{.until = until->second, .count = *count};
   }
   if (name == "stop") {
-    if (value != true) return wrong("\"stop\" must be true.");
+    if (value != true) return bad_request("\"stop\" must be true.");
     return StopRun{};
   }
   if (name == "delete") {
     const auto number = count_of(value);
-    if (!number) return wrong("\"delete\" must be the number of a breakpoint.");
+    if (!number) return bad_request("\"delete\" must be the number of a breakpoint.");
     return DeleteBreakpoint{*number};
   }
   if (name == "release") {
     const auto number = count_of(value);
-    if (!number) return wrong("\"release\" must be the number of a kept change.");
+    if (!number) return bad_request("\"release\" must be the number of a kept change.");
     return ReleaseChange{*number};
   }
   if (name != "break" && name != "change") {
-    return wrong(
+    return bad_request(
         unknown_name("field", shortened(name),
                      {"until", "count", "stop", "break", "delete", "change", "keep", "release"}));
   }
-  if (text.empty()) return wrong(std::format("\"{}\" must be a text.", name));
+  if (text.empty()) return bad_request(std::format("\"{}\" must be a text.", name));
   if (name == "break") return AddBreakpoint{text};
-  if (has_both && !json.at("keep").is_boolean()) return wrong("\"keep\" must be true or false.");
+  if (has_both && !json.at("keep").is_boolean())
+    return bad_request("\"keep\" must be true or false.");
   return ChangeOutput{.text = text, .keep = has_both && json.at("keep").get<bool>()};
 }
 

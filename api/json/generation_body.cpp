@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <format>
 #include <limits>
@@ -78,20 +77,11 @@ FieldError take_name(const Json& value, std::string& out) {
   return {};
 }
 
-FieldError take_stop(const Json& value, std::vector<std::string>& out) {
-  auto expected = std::format("an array of at most {} non-empty strings", kMaxStops);
-  if (!value.is_array() || value.size() > kMaxStops) return expected;
-  for (const Json& item : value) {
-    if (!item.is_string() || item.get_ref<const std::string&>().empty()) return expected;
-    out.push_back(item.get<std::string>());
-  }
-  return {};
-}
-
-// `what`: of what the texts are, after "non-empty strings".
+// `what`: of what the texts are, after "non-empty strings ".
 FieldError take_texts(const Json& value, std::vector<std::string>& out, std::size_t most,
-                      std::string_view what) {
-  auto expected = std::format("an array of at most {} non-empty strings {}", most, what);
+                      std::string_view what = {}) {
+  auto expected = std::format("an array of at most {} non-empty strings{}{}", most,
+                              what.empty() ? "" : " ", what);
   if (!value.is_array() || value.size() > most) return expected;
   for (const Json& item : value) {
     if (!item.is_string() || item.get_ref<const std::string&>().empty()) return expected;
@@ -321,93 +311,65 @@ FieldError take_sampling(const Json& value, Sampling& out, const SamplingField& 
 }
 
 // One entry per field, except the numbers of kSamplingFields: its name and its parser.
+using V = const Json&;
+using Body = GenerationBody&;
 struct Field {
   std::string_view name;
-  FieldError (*take)(const Json& value, GenerationBody& out);
+  FieldError (*take)(V value, Body out);
 };
 
 constexpr std::array kFields = {
-    Field{"prompt", [](const Json& v,
-                       GenerationBody& b) { return take_prompt(v, b.request.prompt, take_text); }},
-    Field{"messages",
-          [](const Json& v, GenerationBody& b) {
-            return take_prompt(v, b.request.prompt, take_messages);
-          }},
-    Field{"tokens",
-          [](const Json& v, GenerationBody& b) {
-            return take_prompt(v, b.request.prompt, take_tokens);
-          }},
-    Field{"tools", [](const Json& v, GenerationBody& b) { return take_tools(v, b.tools); }},
+    Field{"prompt", [](V v, Body b) { return take_prompt(v, b.request.prompt, take_text); }},
+    Field{"messages", [](V v, Body b) { return take_prompt(v, b.request.prompt, take_messages); }},
+    Field{"tokens", [](V v, Body b) { return take_prompt(v, b.request.prompt, take_tokens); }},
+    Field{"tools", [](V v, Body b) { return take_tools(v, b.tools); }},
+    Field{"chat_template_kwargs",
+          [](V v, Body b) { return take_arguments(v, b.chat_template_kwargs); }},
+    Field{"model", [](V v, Body b) { return take_name(v, b.model); }},
+    Field{"stream", [](V v, Body b) { return take_bool(v, b.stream); }},
     Field{
-        "chat_template_kwargs",
-        [](const Json& v, GenerationBody& b) { return take_arguments(v, b.chat_template_kwargs); }},
-    Field{"model", [](const Json& v, GenerationBody& b) { return take_name(v, b.model); }},
-    Field{"stream", [](const Json& v, GenerationBody& b) { return take_bool(v, b.stream); }},
-    Field{"max_tokens",
-          [](const Json& v, GenerationBody& b) {
-            return take_integer(v, b.request.max_tokens, bounds_of("max_tokens"));
-          }},
-    Field{"samplers",
-          [](const Json& v, GenerationBody& b) {
-            return take_samplers(v, b.request.sampling.samplers);
-          }},
+        "max_tokens",
+        [](V v, Body b) { return take_integer(v, b.request.max_tokens, bounds_of("max_tokens")); }},
+    Field{"samplers", [](V v, Body b) { return take_samplers(v, b.request.sampling.samplers); }},
     Field{"dry_sequence_breakers",
-          [](const Json& v, GenerationBody& b) {
-            return take_breakers(v, b.request.sampling.dry_sequence_breakers);
-          }},
+          [](V v, Body b) { return take_breakers(v, b.request.sampling.dry_sequence_breakers); }},
     Field{"logit_bias",
-          [](const Json& v, GenerationBody& b) {
-            return take_logit_bias(v, b.request.sampling.logit_bias);
-          }},
+          [](V v, Body b) { return take_logit_bias(v, b.request.sampling.logit_bias); }},
     Field{"seed",
-          [](const Json& v, GenerationBody& b) {
-            return take_integer(v, b.request.sampling.seed, bounds_of("seed"));
-          }},
+          [](V v, Body b) { return take_integer(v, b.request.sampling.seed, bounds_of("seed")); }},
     Field{"grammar",
-          [](const Json& v, GenerationBody& b) {
-            return take_rules(v, b.request.sampling.grammar, kMaxGrammarBytes);
-          }},
-    Field{"stop", [](const Json& v, GenerationBody& b) { return take_stop(v, b.request.stop); }},
-    Field{"ignore_eos",
-          [](const Json& v, GenerationBody& b) { return take_bool(v, b.request.ignore_eos); }},
-    Field{"reuse_prefix",
-          [](const Json& v, GenerationBody& b) { return take_bool(v, b.request.reuse_prefix); }},
-    Field{"level", [](const Json& v, GenerationBody& b) { return take_level(v, b.request.level); }},
-    Field{"timing",
-          [](const Json& v, GenerationBody& b) { return take_timing(v, b.request.exact_timing); }},
-    Field{"minor_faults",
-          [](const Json& v, GenerationBody& b) { return take_bool(v, b.request.minor_faults); }},
+          [](V v, Body b) { return take_rules(v, b.request.sampling.grammar, kMaxGrammarBytes); }},
+    Field{"stop", [](V v, Body b) { return take_texts(v, b.request.stop, kMaxStops); }},
+    Field{"ignore_eos", [](V v, Body b) { return take_bool(v, b.request.ignore_eos); }},
+    Field{"reuse_prefix", [](V v, Body b) { return take_bool(v, b.request.reuse_prefix); }},
+    Field{"level", [](V v, Body b) { return take_level(v, b.request.level); }},
+    Field{"timing", [](V v, Body b) { return take_timing(v, b.request.exact_timing); }},
+    Field{"minor_faults", [](V v, Body b) { return take_bool(v, b.request.minor_faults); }},
     Field{"residency_interval_ms",
-          [](const Json& v, GenerationBody& b) {
+          [](V v, Body b) {
             return take_integer(v, b.request.residency_interval_ms,
                                 bounds_of("residency_interval_ms"));
           }},
     Field{"stats_pattern",
-          [](const Json& v, GenerationBody& b) {
-            return take_rules(v, b.request.stats_pattern, kMaxPatternBytes);
-          }},
+          [](V v, Body b) { return take_rules(v, b.request.stats_pattern, kMaxPatternBytes); }},
     Field{"capture",
-          [](const Json& v, GenerationBody& b) {
+          [](V v, Body b) {
             return take_texts(v, b.request.capture, kMaxCaptures,
                               "PATTERN[@L..][@T..][@S..][@I..][@RN][@KN][@F16]");
           }},
     Field{"capture_bytes",
-          [](const Json& v, GenerationBody& b) {
+          [](V v, Body b) {
             return take_integer(v, b.request.capture_bytes, bounds_of("capture_bytes"));
           }},
     Field{"breakpoints",
-          [](const Json& v, GenerationBody& b) {
+          [](V v, Body b) {
             return take_texts(v, debug_of(b).breakpoints, kMaxBreakpoints,
                               "such as \"l_out layer 3\"");
           }},
     Field{"stop_at_first_op",
-          [](const Json& v, GenerationBody& b) {
-            return take_bool(v, debug_of(b).stop_at_first_op);
-          }},
+          [](V v, Body b) { return take_bool(v, debug_of(b).stop_at_first_op); }},
     Field{"hold_ms",
-          [](const Json& v,
-             GenerationBody&
-                 b) { return take_integer(v, debug_of(b).hold_ms, bounds_of("hold_ms")); }},
+          [](V v, Body b) { return take_integer(v, debug_of(b).hold_ms, bounds_of("hold_ms")); }},
 };
 
 std::vector<std::string> field_names() {

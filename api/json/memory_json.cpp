@@ -1,7 +1,6 @@
 #include "api/json/memory_json.h"
 
 #include <format>
-#include <string>
 #include <utility>
 
 #include "api/json/bounded_json.h"
@@ -14,10 +13,6 @@ namespace {
 
 constexpr const char* kOff = "off";
 constexpr const char* kAuto = "auto";
-
-std::unexpected<Problem> rejected(std::string detail) {
-  return std::unexpected(Problem{ErrorCode::BadRequest, std::move(detail)});
-}
 
 Json budget_json(std::uint64_t budget) {
   if (budget == MemoryOptions::kOff) return kOff;
@@ -34,7 +29,7 @@ std::expected<std::uint64_t, Problem> parse_budget(const Json& value) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > 0 &&
       value.get<std::uint64_t>() < MemoryOptions::kAuto)
     return value.get<std::uint64_t>();
-  return rejected(R"("budget" must be "off", "auto" or a number of bytes above 0.)");
+  return bad_request(R"("budget" must be "off", "auto" or a number of bytes above 0.)");
 }
 
 }  // namespace
@@ -121,7 +116,7 @@ std::expected<MemoryOptions, Problem> parse_memory_body(std::string_view body,
   const auto parsed =
       parse_json_body(body, R"(The body must be a JSON object, for example {"budget": "auto"}.)");
   if (!parsed) return std::unexpected(parsed.error());
-  if (parsed->empty()) return rejected(R"(Set at least one of "budget", "pin" and "prefetch".)");
+  if (parsed->empty()) return bad_request(R"(Set at least one of "budget", "pin" and "prefetch".)");
   MemoryOptions options = current;
   for (const auto& [name, value] : parsed->items()) {
     if (name == "budget") {
@@ -129,10 +124,11 @@ std::expected<MemoryOptions, Problem> parse_memory_body(std::string_view body,
       if (!budget) return std::unexpected(budget.error());
       options.budget = *budget;
     } else if (name == "pin" || name == "prefetch") {
-      if (!value.is_boolean()) return rejected(std::format("\"{}\" must be true or false.", name));
+      if (!value.is_boolean())
+        return bad_request(std::format("\"{}\" must be true or false.", name));
       (name == "pin" ? options.pin : options.prefetch) = value.get<bool>();
     } else {
-      return rejected(unknown_name("field", shortened(name), {"budget", "pin", "prefetch"}));
+      return bad_request(unknown_name("field", shortened(name), {"budget", "pin", "prefetch"}));
     }
   }
   return options;

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdlib>
 #include <format>
-#include <string_view>
 
 #include "api/json/version.h"
 #include "api/text/csv_text.h"

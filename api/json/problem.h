@@ -5,6 +5,7 @@
 #include <expected>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "tracer/format/model/trace_error.h"
 #include "tracer/request/job.h"
@@ -70,6 +71,10 @@ struct Problem {
 
 template <class Value>
 using OrProblem = std::expected<Value, Problem>;
+
+inline std::unexpected<Problem> bad_request(std::string detail) {
+  return std::unexpected(Problem{ErrorCode::BadRequest, std::move(detail)});
+}
 
 int status_of(ErrorCode error_code);
 int status_of(const Problem& problem);

@@ -1,15 +1,15 @@
 #include "api/json/query_json.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <format>
 #include <type_traits>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "api/json/bounded_json.h"
 #include "api/text/csv_text.h"
+#include "tracer/format/model/name_of.h"
 #include "tracer/text/nearest.h"
 
 namespace tt {
@@ -50,10 +50,6 @@ void append_csv(const sql::QueryValue& value, std::string& out) {
       value);
 }
 
-std::unexpected<Problem> bad(std::string detail) {
-  return std::unexpected(Problem{ErrorCode::BadRequest, std::move(detail)});
-}
-
 // A missing field gives the default.
 std::expected<std::uint64_t, Problem> count_in(const Json& body, const char* name,
                                                std::uint64_t default_value, std::uint64_t max) {
@@ -63,7 +59,7 @@ std::expected<std::uint64_t, Problem> count_in(const Json& body, const char* nam
     const auto number = found->get<std::uint64_t>();
     if (number >= 1 && number <= max) return number;
   }
-  return bad(std::format("\"{}\" must be an integer from 1 to {}.", name, max));
+  return bad_request(std::format("\"{}\" must be an integer from 1 to {}.", name, max));
 }
 
 Json error_json(const sql::QueryError& error) { return Json::parse(text_of(problem_of(error))); }
@@ -82,31 +78,15 @@ std::string hex_of(std::span<const std::byte> bytes) {
 }
 
 const char* to_text(QueryFormat format) {
-  switch (format) {
-    case QueryFormat::JsonObject:
-      return "json";
-    case QueryFormat::Ndjson:
-      return "ndjson";
-    case QueryFormat::Csv:
-      return "csv";
-    case QueryFormat::Parquet:
-      return "parquet";
-  }
-  return "json";
+  static constexpr std::array kWords = {"json", "ndjson", "csv", "parquet"};
+  return name_of(kWords, format);
 }
 
 const char* content_type_of(QueryFormat format) {
-  switch (format) {
-    case QueryFormat::JsonObject:
-      return "application/json";
-    case QueryFormat::Ndjson:
-      return "application/x-ndjson";
-    case QueryFormat::Csv:
-      return "text/csv; charset=utf-8";
-    case QueryFormat::Parquet:
-      return "application/vnd.apache.parquet";
-  }
-  return "application/json";
+  static constexpr std::array kTypes = {"application/json", "application/x-ndjson",
+                                        "text/csv; charset=utf-8",
+                                        "application/vnd.apache.parquet"};
+  return name_of(kTypes, format);
 }
 
 std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
@@ -116,14 +96,14 @@ std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
   const std::vector<std::string> fields(kQueryFields.begin(), kQueryFields.end());
   for (const auto& [name, value] : body->items())
     if (!std::ranges::contains(fields, name))
-      return bad(unknown_name("field", shortened(name), fields));
+      return bad_request(unknown_name("field", shortened(name), fields));
   return query_in(*body);
 }
 
 std::expected<QueryBody, Problem> query_in(const Json& body) {
   QueryBody query;
   const auto sql = body.find("sql");
-  if (sql == body.end() || !sql->is_string()) return bad("\"sql\" must be a string.");
+  if (sql == body.end() || !sql->is_string()) return bad_request("\"sql\" must be a string.");
   query.sql = sql->get<std::string>();
   const auto limit = count_in(body, "limit", kDefaultQueryRows, kMaxQueryRows);
   if (!limit) return std::unexpected(limit.error());
@@ -140,7 +120,7 @@ std::expected<QueryBody, Problem> query_in(const Json& body) {
       query.format = one;
       known = true;
     }
-    if (!known) return bad("\"format\" must be json, ndjson, csv or parquet.");
+    if (!known) return bad_request("\"format\" must be json, ndjson, csv or parquet.");
   }
   return query;
 }

@@ -1,7 +1,6 @@
 #include "api/json/session_json.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "api/json/bounded_json.h"

@@ -4,7 +4,6 @@
 #include <array>
 #include <format>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "analysis/experts/expert_cache.h"
@@ -21,28 +20,24 @@ namespace {
 
 constexpr std::size_t kMaxText = 200;
 
-std::unexpected<Problem> bad(std::string detail) {
-  return std::unexpected(Problem{ErrorCode::BadRequest, std::move(detail)});
-}
-
 std::expected<Json, Problem> body_with(std::string_view text, const char* expected,
                                        const std::vector<std::string>& fields) {
   auto body = parse_json_body(text, expected);
   if (!body) return body;
   for (const auto& [name, value] : body->items())
     if (!std::ranges::contains(fields, name))
-      return bad(unknown_name("field", shortened(name), fields));
+      return bad_request(unknown_name("field", shortened(name), fields));
   return body;
 }
 
 std::expected<std::vector<std::string>, Problem> ids_in(const Json& list, const char* field,
                                                         std::size_t max) {
   if (list.empty() || list.size() > max)
-    return bad(std::format("\"{}\" must have 1 to {} ids of sessions.", field, max));
+    return bad_request(std::format("\"{}\" must have 1 to {} ids of sessions.", field, max));
   std::vector<std::string> ids;
   for (const Json& id : list) {
     if (!id.is_string())
-      return bad(std::format("\"{}\" must have the ids of sessions as strings.", field));
+      return bad_request(std::format("\"{}\" must have the ids of sessions as strings.", field));
     ids.push_back(id.get<std::string>());
   }
   std::ranges::sort(ids);
@@ -61,7 +56,7 @@ std::expected<SetSelector, Problem> set_in(const Json& body, const char* field, 
     return set;
   }
   if (found == body.end() || !found->is_object()) {
-    return bad(
+    return bad_request(
         std::format("\"{}\" must be a list of ids of sessions, or a filter such as {{"
                     "\"model\": \"x.gguf\"}}.",
                     field));
@@ -71,15 +66,15 @@ std::expected<SetSelector, Problem> set_in(const Json& body, const char* field, 
   for (const auto& [name, value] : found->items()) {
     const auto filter = std::ranges::find(filters, name, [](const auto& of) { return of.first; });
     if (filter == filters.end()) {
-      return bad(unknown_name("filter", shortened(name),
-                              {filters[0].first, filters[1].first, filters[2].first}));
+      return bad_request(unknown_name("filter", shortened(name),
+                                      {filters[0].first, filters[1].first, filters[2].first}));
     }
     if (!value.is_string() || value.get_ref<const std::string&>().size() > kMaxText)
-      return bad(std::format("\"{}\" must be a text of at most {} bytes.", name, kMaxText));
+      return bad_request(std::format("\"{}\" must be a text of at most {} bytes.", name, kMaxText));
     *filter->second = value.get<std::string>();
   }
   if (!set.state.empty() && !std::ranges::contains(kSessionStates, std::string_view(set.state)))
-    return bad(std::format("\"state\" must be one of {}.", join(kSessionStates)));
+    return bad_request(std::format("\"state\" must be one of {}.", join(kSessionStates)));
   return set;
 }
 
@@ -88,7 +83,7 @@ std::expected<std::optional<bool>, Problem> flag_in(const Json& body, const char
   const auto found = body.find(name);
   if (found == body.end()) return std::nullopt;
   if (found->is_boolean()) return found->get<bool>();
-  return bad(std::format("\"{}\" must be true or false.", name));
+  return bad_request(std::format("\"{}\" must be true or false.", name));
 }
 
 // nullopt: missing.
@@ -101,7 +96,7 @@ std::expected<std::optional<std::uint64_t>, Problem> number_in(const Json& body,
     const auto number = found->get<std::uint64_t>();
     if (number >= least && number <= most) return number;
   }
-  return bad(std::format("\"{}\" must be an integer from {} to {}.", name, least, most));
+  return bad_request(std::format("\"{}\" must be an integer from {} to {}.", name, least, most));
 }
 
 }  // namespace
@@ -136,8 +131,8 @@ std::expected<SetComparisonBody, Problem> parse_set_comparison_body(std::string_
     const auto axis =
         std::ranges::find_if(kComparedAxes, [&](Axis of) { return *by == to_text(of); });
     if (axis == kComparedAxes.end()) {
-      return bad(std::format("\"by\" must be one of {}.",
-                             join(kComparedAxes, [](Axis of) { return to_text(of); })));
+      return bad_request(std::format("\"by\" must be one of {}.",
+                                     join(kComparedAxes, [](Axis of) { return to_text(of); })));
     }
     out.by = *axis;
   }
@@ -178,8 +173,8 @@ std::expected<TrendBody, Problem> parse_trend_body(std::string_view text) {
     const auto point =
         std::ranges::find_if(kPoints, [&](TrendBy of) { return *by == to_text(of); });
     if (point == kPoints.end()) {
-      return bad(std::format("\"by\" must be one of {}.",
-                             join(kPoints, [](TrendBy of) { return to_text(of); })));
+      return bad_request(std::format("\"by\" must be one of {}.",
+                                     join(kPoints, [](TrendBy of) { return to_text(of); })));
     }
     out.query.by = *point;
   }
