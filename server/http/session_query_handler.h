@@ -2,10 +2,11 @@
 // problem, open the session, run the query, send the response with an ETag. A handler reads
 // its parameters and returns the function of analysis/ to run:
 //
-//   handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
+//   const auto make_query = [](const httplib::Request& request, ParameterReader& read) {
 //     const PageRange range = read.take(page_parameters(request, kDefaultRows));
-//     return [=](const SessionReader& reader) { return node_table(reader, range); };
-//   });
+//     return [=](const SessionReader& reader) { return token_page(reader, range); };
+//   };
+//   add_session_query(http, sessions, queue, "tokens", make_query);
 #pragma once
 
 #include <httplib.h>
@@ -125,12 +126,16 @@ void handle_session_query(SessionStore& sessions, QueryQueue& queue,
       });
 }
 
-// The same for queries that read every step of the session.
+// Adds a route below "/api/v1/sessions/{id}/" that runs a query: `make_query(request, read)`.
 template <class MakeQuery>
-void handle_expensive_query(SessionStore& sessions, QueryQueue& queue,
-                            const httplib::Request& request, httplib::Response& response,
-                            MakeQuery make_query) {
-  handle_session_query(sessions, queue, request, response, std::move(make_query), Work::AllSteps);
+void add_session_query(httplib::Server& http, SessionStore& sessions, QueryQueue& queue,
+                       const std::string& path, MakeQuery make_query) {
+  http.Get("/api/v1/sessions/:id/" + path,
+           [&sessions, &queue, make_query](const httplib::Request& request,
+                                           httplib::Response& response) {
+             handle_session_query(sessions, queue, request, response,
+                                  [&](ParameterReader& read) { return make_query(request, read); });
+           });
 }
 
 }  // namespace tt

@@ -15,7 +15,6 @@ namespace tt {
 namespace {
 
 using Request = httplib::Request;
-using Response = httplib::Response;
 
 struct GraphForm {
   bool collapse = false, dot = false;
@@ -37,49 +36,45 @@ GraphForm graph_form(const Request& request, ParameterReader& read) {
 }  // namespace
 
 void add_graph_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue) {
-  http.Get("/api/v1/sessions/:id/steps/:step/layers/:layer",
-           [&](const Request& request, Response& response) {
-             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-               const StepId step = read.take(step_in_path(request));
-               const LayerId layer = read.take(layer_in_path(request));
-               return [=](const SessionReader& reader) {
-                 return part_of_step(reader, step, LayerSet::one(layer))
-                     .transform([&](const GraphPart& part) {
-                       Json json = to_json(part);
-                       json["layer"] = layer.v;
-                       return json;
-                     });
-               };
-             });
-           });
+  add_session_query(http, sessions, queue, "steps/:step/layers/:layer",
+                    [](const Request& request, ParameterReader& read) {
+                      const StepId step = read.take(step_in_path(request));
+                      const LayerId layer = read.take(layer_in_path(request));
+                      return [=](const SessionReader& reader) {
+                        return part_of_step(reader, step, LayerSet::one(layer))
+                            .transform([&](const GraphPart& part) {
+                              Json json = to_json(part);
+                              json["layer"] = layer.v;
+                              return json;
+                            });
+                      };
+                    });
 
-  http.Get("/api/v1/sessions/:id/steps/:step/graph",
-           [&](const Request& request, Response& response) {
-             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-               const StepId step = read.take(step_in_path(request));
-               const LayerSet layers = read.take(layers_parameter(request));
-               const GraphForm form = graph_form(request, read);
-               return [=](const SessionReader& reader) {
-                 return part_of_step(reader, step, layers).transform([&](const GraphPart& part) {
-                   return form.of(part);
-                 });
-               };
-             });
-           });
+  add_session_query(
+      http, sessions, queue, "steps/:step/graph",
+      [](const Request& request, ParameterReader& read) {
+        const StepId step = read.take(step_in_path(request));
+        const LayerSet layers = read.take(layers_parameter(request));
+        const GraphForm form = graph_form(request, read);
+        return [=](const SessionReader& reader) {
+          return part_of_step(reader, step, layers).transform([&](const GraphPart& part) {
+            return form.of(part);
+          });
+        };
+      });
 
-  http.Get("/api/v1/sessions/:id/templates/:template/graph", [&](const Request& request,
-                                                                 Response& response) {
-    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-      const TemplateId graph = read.take(template_in_path(request));
-      const LayerSet layers = read.take(layers_parameter(request));
-      const GraphForm form = graph_form(request, read);
-      return [=](const SessionReader& reader) {
-        return part_of_template(reader, graph, layers).transform([&](const GraphPart& part) {
-          return form.of(part);
-        });
-      };
-    });
-  });
+  add_session_query(
+      http, sessions, queue, "templates/:template/graph",
+      [](const Request& request, ParameterReader& read) {
+        const TemplateId graph = read.take(template_in_path(request));
+        const LayerSet layers = read.take(layers_parameter(request));
+        const GraphForm form = graph_form(request, read);
+        return [=](const SessionReader& reader) {
+          return part_of_template(reader, graph, layers).transform([&](const GraphPart& part) {
+            return form.of(part);
+          });
+        };
+      });
 }
 
 }  // namespace tt

@@ -24,7 +24,6 @@ namespace {
 constexpr std::uint64_t kDefaultSteps = 100;  // each step is derived from its template on request
 
 using Request = httplib::Request;
-using Response = httplib::Response;
 
 OrProblem<Order<TensorSort>> tensor_order(const Request& request) {
   static constexpr SortKeys<TensorSort, 5> kSortKeys{{{"tensor", TensorSort::ByTensor},
@@ -94,109 +93,100 @@ std::expected<Page<StepSummary>, TraceError> step_page(const SessionReader& read
 }
 
 void add_template_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue) {
-  http.Get("/api/v1/sessions/:id/templates", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, queue, request, response,
-                         [&](ParameterReader&) { return template_list; });
-  });
+  add_session_query(http, sessions, queue, "templates",
+                    [](const Request&, ParameterReader&) { return template_list; });
 
-  http.Get("/api/v1/sessions/:id/templates/:template/nodes",
-           [&](const Request& request, Response& response) {
-             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-               const TemplateId graph = read.take(template_in_path(request));
-               const PageRange range = read.take(page_parameters(request, kDefaultRows));
-               return [=](const SessionReader& reader) { return node_table(reader, graph, range); };
-             });
-           });
+  add_session_query(http, sessions, queue, "templates/:template/nodes",
+                    [](const Request& request, ParameterReader& read) {
+                      const TemplateId graph = read.take(template_in_path(request));
+                      const PageRange range = read.take(page_parameters(request, kDefaultRows));
+                      return [=](const SessionReader& reader) {
+                        return node_table(reader, graph, range);
+                      };
+                    });
 
-  http.Get("/api/v1/sessions/:id/templates/:template/tensors",
-           [&](const Request& request, Response& response) {
-             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-               const TemplateId graph = read.take(template_in_path(request));
-               const TensorFilter filter = tensor_filter(request, read);
-               const auto order = read.take(tensor_order(request));
-               const PageRange range = read.take(page_parameters(request, kDefaultRows));
-               return [=](const SessionReader& reader) {
-                 return tensor_table(reader, graph, filter, order, range);
-               };
-             });
-           });
+  add_session_query(http, sessions, queue, "templates/:template/tensors",
+                    [](const Request& request, ParameterReader& read) {
+                      const TemplateId graph = read.take(template_in_path(request));
+                      const TensorFilter filter = tensor_filter(request, read);
+                      const auto order = read.take(tensor_order(request));
+                      const PageRange range = read.take(page_parameters(request, kDefaultRows));
+                      return [=](const SessionReader& reader) {
+                        return tensor_table(reader, graph, filter, order, range);
+                      };
+                    });
 }
 
 void add_step_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue) {
-  http.Get("/api/v1/sessions/:id/tokens", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-      const PageRange range = read.take(page_parameters(request, kDefaultRows));
-      return [=](const SessionReader& reader) { return token_page(reader, range); };
-    });
-  });
+  add_session_query(http, sessions, queue, "tokens",
+                    [](const Request& request, ParameterReader& read) {
+                      const PageRange range = read.take(page_parameters(request, kDefaultRows));
+                      return [=](const SessionReader& reader) { return token_page(reader, range); };
+                    });
 
-  http.Get("/api/v1/sessions/:id/steps", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-      const PageRange range = read.take(page_parameters(request, kDefaultSteps));
-      const auto last = read.take(number_parameter(request, "last", kMaxRows));
-      static constexpr std::string_view kStepFormats[] = {"json", "columns"};
-      const bool columns =
-          read.take(enum_parameter(request, "format", kStepFormats, "json")) == "columns";
-      return [=](const SessionReader& reader, const ContinueCheck& keep_going) {
-        return step_page(reader, range, last, keep_going)
-            .transform([&](const Page<StepSummary>& page) {
-              return columns ? TextResponse{columns_of(page), kColumnsType}
-                             : TextResponse{text_of(to_json(page)), "application/json"};
-            });
-      };
-    });
-  });
+  add_session_query(
+      http, sessions, queue, "steps", [](const Request& request, ParameterReader& read) {
+        const PageRange range = read.take(page_parameters(request, kDefaultSteps));
+        const auto last = read.take(number_parameter(request, "last", kMaxRows));
+        static constexpr std::string_view kStepFormats[] = {"json", "columns"};
+        const bool columns =
+            read.take(enum_parameter(request, "format", kStepFormats, "json")) == "columns";
+        return [=](const SessionReader& reader, const ContinueCheck& keep_going) {
+          return step_page(reader, range, last, keep_going)
+              .transform([&](const Page<StepSummary>& page) {
+                return columns ? TextResponse{columns_of(page), kColumnsType}
+                               : TextResponse{text_of(to_json(page)), "application/json"};
+              });
+        };
+      });
 
-  http.Get("/api/v1/sessions/:id/steps/:step/ops", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-      const StepId step = read.take(step_in_path(request));
-      const OpFilter filter = op_filter(request, read);
-      const auto order = read.take(op_order(request));
-      const PageRange range = read.take(page_parameters(request, kDefaultRows));
-      return
-          [=](const SessionReader& reader) { return op_table(reader, step, filter, order, range); };
-    });
-  });
+  add_session_query(http, sessions, queue, "steps/:step/ops",
+                    [](const Request& request, ParameterReader& read) {
+                      const StepId step = read.take(step_in_path(request));
+                      const OpFilter filter = op_filter(request, read);
+                      const auto order = read.take(op_order(request));
+                      const PageRange range = read.take(page_parameters(request, kDefaultRows));
+                      return [=](const SessionReader& reader) {
+                        return op_table(reader, step, filter, order, range);
+                      };
+                    });
 }
 
 void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexCache& indexes,
                        QueryQueue& queue) {
-  http.Get("/api/v1/sessions/:id/steps/:step/accesses",
-           [&](const Request& request, Response& response) {
-             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-               const StepId step = read.take(step_in_path(request));
-               AccessFilter filter = access_filter(request, read);
-               if (const auto op = read.take(number_parameter(request, "op", kMaxId)))
-                 filter.op = OpId{static_cast<std::uint32_t>(*op)};
-               const auto order = read.take(access_order(request));
-               const PageRange range = read.take(page_parameters(request, kDefaultRows));
-               return [=](const SessionReader& reader) {
-                 return access_table(reader, step, filter, order, range);
-               };
-             });
-           });
+  add_session_query(http, sessions, queue, "steps/:step/accesses",
+                    [](const Request& request, ParameterReader& read) {
+                      const StepId step = read.take(step_in_path(request));
+                      AccessFilter filter = access_filter(request, read);
+                      if (const auto op = read.take(number_parameter(request, "op", kMaxId)))
+                        filter.op = OpId{static_cast<std::uint32_t>(*op)};
+                      const auto order = read.take(access_order(request));
+                      const PageRange range = read.take(page_parameters(request, kDefaultRows));
+                      return [=](const SessionReader& reader) {
+                        return access_table(reader, step, filter, order, range);
+                      };
+                    });
 
-  http.Get("/api/v1/sessions/:id/accesses", [&](const Request& request, Response& response) {
-    handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-      const std::string id = request.path_params.at("id");
-      const AccessQuery query = access_query(request, read);
-      const auto limit = read.take(number_parameter(request, "limit", kMaxRows));
-      std::optional<AccessId> after;
-      const auto cursor = read.take(text_parameter(request, "cursor"));
-      if (!cursor.empty()) after = read.take(parse_cursor(cursor, id, query));
-      return [=, &sessions, &indexes](const SessionReader& reader,
-                                      const ContinueCheck& keep_going) {
-        std::optional<IndexCache::Handle> handle;
-        const auto index = [&]() -> std::expected<const SessionIndex*, TraceError> {
-          auto cached = indexes.get_or_build(id, sessions.tag(id), reader, keep_going);
-          if (!cached) return std::unexpected(cached.error());
-          return &*handle.emplace(*std::move(cached));
+  add_session_query(
+      http, sessions, queue, "accesses", [&](const Request& request, ParameterReader& read) {
+        const std::string id = request.path_params.at("id");
+        const AccessQuery query = access_query(request, read);
+        const auto limit = read.take(number_parameter(request, "limit", kMaxRows));
+        std::optional<AccessId> after;
+        const auto cursor = read.take(text_parameter(request, "cursor"));
+        if (!cursor.empty()) after = read.take(parse_cursor(cursor, id, query));
+        return [=, &sessions, &indexes](const SessionReader& reader,
+                                        const ContinueCheck& keep_going) {
+          std::optional<IndexCache::Handle> handle;
+          const auto index = [&]() -> std::expected<const SessionIndex*, TraceError> {
+            auto cached = indexes.get_or_build(id, sessions.tag(id), reader, keep_going);
+            if (!cached) return std::unexpected(cached.error());
+            return &*handle.emplace(*std::move(cached));
+          };
+          return access_page(reader, query, after, limit.value_or(kDefaultRows), keep_going, index)
+              .transform([&](const AccessPage& page) { return accesses_json(page, id, query); });
         };
-        return access_page(reader, query, after, limit.value_or(kDefaultRows), keep_going, index)
-            .transform([&](const AccessPage& page) { return accesses_json(page, id, query); });
-      };
-    });
-  });
+      });
 }
 
 }  // namespace

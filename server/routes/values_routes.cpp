@@ -18,7 +18,6 @@ namespace tt {
 namespace {
 
 using Request = httplib::Request;
-using Response = httplib::Response;
 
 CapturedPlace place_of(const Request& request, ParameterReader& read) {
   return {.step = read.take(step_in_path(request)),
@@ -59,36 +58,32 @@ std::expected<TextResponse, TraceError> picture_of(const OutputValues& output,
 }  // namespace
 
 void add_values_routes(httplib::Server& http, SessionStore& sessions, QueryQueue& queue) {
-  http.Get("/api/v1/sessions/:id/steps/:step/ops/:op/values/picture",
-           [&sessions, &queue](const Request& request, Response& response) {
-             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-               const CapturedPlace place = place_of(request, read);
-               const CellOf of = read.take(cell_parameter(request));
-               const Ranges asked{
-                   .x = read.take(bounds_parameters(request, "x_from", "x_to", kMaxJsonInteger)),
-                   .y = read.take(bounds_parameters(request, "y_from", "y_to", kMaxJsonInteger)),
-                   .width = read.take(pixels_parameter(request, "width", kDefaultPictureWidth)),
-                   .height = read.take(pixels_parameter(request, "height", kDefaultPictureHeight))};
-               const bool columns =
-                   read.take(columns_parameter(request, asked.width, asked.height));
-               return [=](const SessionReader& reader) {
-                 return captured_output(reader, place).and_then([&](const OutputValues& output) {
-                   return picture_of(output, place.output, asked, of, columns);
-                 });
-               };
-             });
-           });
-  http.Get("/api/v1/sessions/:id/steps/:step/ops/:op/values/file",
-           [&sessions, &queue](const Request& request, Response& response) {
-             handle_session_query(sessions, queue, request, response, [&](ParameterReader& read) {
-               const CapturedPlace place = place_of(request, read);
-               return [=](const SessionReader& reader) {
-                 return captured_output(reader, place).transform([](const OutputValues& of) {
-                   return TextResponse{exchange::npy_of(of), "application/octet-stream"};
-                 });
-               };
-             });
-           });
+  add_session_query(
+      http, sessions, queue, "steps/:step/ops/:op/values/picture",
+      [](const Request& request, ParameterReader& read) {
+        const CapturedPlace place = place_of(request, read);
+        const CellOf of = read.take(cell_parameter(request));
+        const Ranges asked{
+            .x = read.take(bounds_parameters(request, "x_from", "x_to", kMaxJsonInteger)),
+            .y = read.take(bounds_parameters(request, "y_from", "y_to", kMaxJsonInteger)),
+            .width = read.take(pixels_parameter(request, "width", kDefaultPictureWidth)),
+            .height = read.take(pixels_parameter(request, "height", kDefaultPictureHeight))};
+        const bool columns = read.take(columns_parameter(request, asked.width, asked.height));
+        return [=](const SessionReader& reader) {
+          return captured_output(reader, place).and_then([&](const OutputValues& output) {
+            return picture_of(output, place.output, asked, of, columns);
+          });
+        };
+      });
+  add_session_query(http, sessions, queue, "steps/:step/ops/:op/values/file",
+                    [](const Request& request, ParameterReader& read) {
+                      const CapturedPlace place = place_of(request, read);
+                      return [=](const SessionReader& reader) {
+                        return captured_output(reader, place).transform([](const OutputValues& of) {
+                          return TextResponse{exchange::npy_of(of), "application/octet-stream"};
+                        });
+                      };
+                    });
 }
 
 }  // namespace tt
