@@ -313,14 +313,8 @@ class AccessCursor final : public Cursor {
 }  // namespace
 
 Table access_table() {
-  Table table = table_of<Row>("access", kColumns);
-  table.rows = 1e8;
-  table.chunks = 1e5;
-  table.ordered_by = 3;
-  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
-    return std::make_unique<AccessCursor>(source);
-  };
-  return table;
+  return table_of<AccessCursor>({.name = "access", .rows = 1e8, .chunks = 1e5, .ordered_by = 3},
+                                kColumns);
 }
 
 }  // namespace tt::sql

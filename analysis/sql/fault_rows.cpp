@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "analysis/columns/values.h"
 #include "analysis/index/fault_location.h"
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
@@ -41,6 +43,14 @@ struct FaultRow {
   bool has_access() const { return place.access != kNone; }
   const OutlineAccess& access() const { return target->outline->accesses[place.access]; }
   const SessionTensor& tensor() const { return names->tensors()[access().tensor]; }
+  std::optional<std::uint32_t> expert() const {
+    const bool is_expert = place.part != kNone && target->outline->rules[access().rule].experts();
+    return is_expert ? std::optional(place.part) : std::nullopt;
+  }
+  template <class Value>
+  std::optional<Value> if_detailed(Value value) const {
+    return has_details ? std::optional(value) : std::nullopt;
+  }
   FileRange file() const {
     return has_access() ? in_file(access(), target->allocation->addresses, fault.address)
                         : FileRange{};
@@ -50,60 +60,37 @@ using F = const FaultRow&;
 using enum Pushdown;
 
 // A value that needs an op or access; NULL without one.
-template <bool (FaultRow::*kHas)() const, class Value>
-constexpr auto if_has(Value) {
-  return [](F r, Output& o) {
-    if ((r.*kHas)()) {
-      Value{}(r, o);
-    } else {
-      o.null();
-    }
+template <bool (FaultRow::*kHas)() const, class Get>
+constexpr auto if_has(Get) {
+  return [](F r) {
+    using Value = std::invoke_result_t<Get, F>;
+    using Found = std::conditional_t<columns::is_optional<Value>, Value, std::optional<Value>>;
+    return (r.*kHas)() ? Found(Get{}(r)) : Found();
   };
 }
-constexpr auto of_op = [](auto value) { return if_has<&FaultRow::has_op>(value); };
-constexpr auto of_access = [](auto value) { return if_has<&FaultRow::has_access>(value); };
+constexpr auto of_op = [](auto get) { return if_has<&FaultRow::has_op>(get); };
+constexpr auto of_access = [](auto get) { return if_has<&FaultRow::has_access>(get); };
 
-constexpr std::array kColumns = {
-    Column<FaultRow>{"step", "INTEGER", [](F r, Output& o) { o.integer(r.step->id.v); }, Chunks},
-    Column<FaultRow>{"phase", "TEXT", [](F r, Output& o) { o.text(to_text(r.step->phase)); }},
-    Column<FaultRow>{"token_id", "INTEGER", [](F r, Output& o) { o.integer(r.step->first_token); }},
-    Column<FaultRow>{"timestamp_ns", "INTEGER",
-                     [](F r, Output& o) { r.has_details ? o.integer(r.fault.at.v) : o.null(); }},
-    Column<FaultRow>{"kind", "TEXT", [](F r, Output& o) { o.text(to_text(r.kind)); }},
-    Column<FaultRow>{"count", "INTEGER", [](F r, Output& o) { o.count(r.count); }},
-    Column<FaultRow>{"op", "INTEGER", of_op([](F r, Output& o) { o.integer(r.place.op); })},
-    Column<FaultRow>{"operation_type", "TEXT",
-                     of_op([](F r, Output& o) { o.text(r.target->graph->ops[r.place.op]); })},
-    Column<FaultRow>{"op_layer_id", "INTEGER", of_op([](F r, Output& o) {
-                       o.id(r.target->outline->ops[r.place.op].layer, kNoLayer);
-                     })},
-    Column<FaultRow>{"access", "INTEGER",
-                     of_access([](F r, Output& o) { o.integer(r.place.access); })},
-    Column<FaultRow>{"tensor_name", "TEXT", of_access([](F r, Output& o) {
-                       o.text_copy(to_valid_utf8(r.tensor().name));
-                     })},
-    Column<FaultRow>{"layer_id", "INTEGER",
-                     of_access([](F r, Output& o) { o.id(r.tensor().layer, kNoLayer); })},
-    Column<FaultRow>{"component", "TEXT",
-                     of_access([](F r, Output& o) { o.text(to_text(r.tensor().component)); })},
-    Column<FaultRow>{"expert_id", "INTEGER", of_access([](F r, Output& o) {
-                       const bool is_expert = r.place.part != kNone &&
-                                              r.target->outline->rules[r.access().rule].experts();
-                       is_expert ? o.integer(r.place.part) : o.null();
-                     })},
-    Column<FaultRow>{"address", "INTEGER",
-                     [](F r, Output& o) { r.has_details ? o.count(r.fault.address) : o.null(); }},
-    Column<FaultRow>{"model_file", "INTEGER",
-                     [](F r, Output& o) {
-                       const FileRange file = r.file();
-                       file.empty() ? o.null() : o.integer(file.file);
-                     }},
-    Column<FaultRow>{"file_offset", "INTEGER",
-                     [](F r, Output& o) {
-                       const FileRange file = r.file();
-                       file.empty() ? o.null() : o.count(file.offset);
-                     }},
-};
+constexpr auto kColumns = std::to_array<Column<FaultRow>>({
+    {"step", [](F r) { return r.step->id.v; }, Chunks},
+    {"phase", [](F r) { return to_text(r.step->phase); }},
+    {"token_id", [](F r) { return r.step->first_token; }},
+    {"timestamp_ns", [](F r) { return r.if_detailed(r.fault.at.v); }},
+    {"kind", [](F r) { return to_text(r.kind); }},
+    {"count", [](F r) { return r.count; }},
+    {"op", of_op([](F r) { return r.place.op; })},
+    {"operation_type", of_op([](F r) { return r.target->graph->ops[r.place.op]; })},
+    {"op_layer_id",
+     of_op([](F r) { return columns::layer_or_null(r.target->outline->ops[r.place.op].layer); })},
+    {"access", of_access([](F r) { return r.place.access; })},
+    {"tensor_name", of_access([](F r) { return to_valid_utf8(r.tensor().name); })},
+    {"layer_id", of_access([](F r) { return columns::layer_or_null(r.tensor().layer); })},
+    {"component", of_access([](F r) { return to_text(r.tensor().component); })},
+    {"expert_id", of_access([](F r) { return r.expert(); })},
+    {"address", [](F r) { return r.if_detailed(r.fault.address); }},
+    {"model_file", [](F r) { return columns::file_of(r.file()); }},
+    {"file_offset", [](F r) { return columns::offset_of(r.file()); }},
+});
 
 // A chunk is the faults of one step: first the major ones.
 class FaultCursor final : public ChunkCursor<FaultRow> {
@@ -200,14 +187,8 @@ class FaultCursor final : public ChunkCursor<FaultRow> {
 }  // namespace
 
 Table fault_table() {
-  Table table = table_of<FaultRow>("fault", kColumns);
-  table.rows = 1e4;
-  table.chunks = 1e2;
-  table.ordered_by = 1;
-  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
-    return std::make_unique<FaultCursor>(source);
-  };
-  return table;
+  return table_of<FaultCursor>({.name = "fault", .rows = 1e4, .chunks = 1e2, .ordered_by = 1},
+                               kColumns);
 }
 
 }  // namespace tt::sql

@@ -2,8 +2,10 @@
 #include <array>
 #include <format>
 #include <memory>
+#include <optional>
 
 #include "analysis/columns/tensor_columns.h"
+#include "analysis/columns/values.h"
 #include "analysis/graph/dependencies.h"
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
@@ -67,21 +69,15 @@ struct TemplateRow {
 };
 using G = const TemplateRow&;
 
-constexpr std::array kTemplateColumns = {
-    Column<TemplateRow>{"template", "INTEGER", [](G r, Output& o) { o.integer(r.row_id); }, Chunks},
-    Column<TemplateRow>{
-        "fingerprint", "TEXT",
-        [](G r, Output& o) { o.text_copy(std::format("{:016x}", r.graph().fingerprint)); }},
-    Column<TemplateRow>{"tensors", "INTEGER",
-                        [](G r, Output& o) { o.count(r.graph().tensors.size()); }},
-    Column<TemplateRow>{"nodes", "INTEGER",
-                        [](G r, Output& o) { o.count(r.graph().nodes.size()); }},
-    Column<TemplateRow>{"ops", "INTEGER", [](G r, Output& o) { o.count(r.graph().ops.size()); }},
-    Column<TemplateRow>{"slots", "INTEGER",
-                        [](G r, Output& o) { o.count(r.graph().slots.size()); }},
-    Column<TemplateRow>{"accesses", "INTEGER",
-                        [](G r, Output& o) { o.count(r.named->derived->accesses.size()); }},
-};
+constexpr auto kTemplateColumns = std::to_array<Column<TemplateRow>>({
+    {"template", [](G r) { return r.row_id; }, Chunks},
+    {"fingerprint", [](G r) { return std::format("{:016x}", r.graph().fingerprint); }},
+    {"tensors", [](G r) { return r.graph().tensors.size(); }},
+    {"nodes", [](G r) { return r.graph().nodes.size(); }},
+    {"ops", [](G r) { return r.graph().ops.size(); }},
+    {"slots", [](G r) { return r.graph().slots.size(); }},
+    {"accesses", [](G r) { return r.named->derived->accesses.size(); }},
+});
 
 class TemplateCursor final : public GraphCursor<TemplateRow> {
  public:
@@ -129,25 +125,22 @@ struct EdgeRow {
   TemplateId id{};
   const NamedGraph* named = nullptr;
   Dependency edge{};
+
+  std::optional<std::int32_t> layer_of(TensorId tensor) const {
+    return columns::layer_or_null(named->graph().tensor(tensor).layer);
+  }
 };
 using D = const EdgeRow&;
 
-constexpr std::array kEdgeColumns = {
-    Column<EdgeRow>{"template", "INTEGER", [](D r, Output& o) { o.integer(r.id.v); }, Chunks},
-    Column<EdgeRow>{"from_tensor", "INTEGER", [](D r, Output& o) { o.integer(r.edge.from.v); },
-                    Rows},
-    Column<EdgeRow>{"to_tensor", "INTEGER", [](D r, Output& o) { o.integer(r.edge.to.v); }, Rows},
-    Column<EdgeRow>{"from_name", "TEXT",
-                    [](D r, Output& o) { o.text(r.named->tensors[r.edge.from.v]); }, Rows},
-    Column<EdgeRow>{"to_name", "TEXT",
-                    [](D r, Output& o) { o.text(r.named->tensors[r.edge.to.v]); }, Rows},
-    Column<EdgeRow>{
-        "from_layer_id", "INTEGER",
-        [](D r, Output& o) { o.id(r.named->graph().tensor(r.edge.from).layer, kNoLayer); }, Rows},
-    Column<EdgeRow>{
-        "to_layer_id", "INTEGER",
-        [](D r, Output& o) { o.id(r.named->graph().tensor(r.edge.to).layer, kNoLayer); }, Rows},
-};
+constexpr auto kEdgeColumns = std::to_array<Column<EdgeRow>>({
+    {"template", [](D r) { return r.id.v; }, Chunks},
+    {"from_tensor", [](D r) { return r.edge.from.v; }, Rows},
+    {"to_tensor", [](D r) { return r.edge.to.v; }, Rows},
+    {"from_name", [](D r) { return r.named->tensors[r.edge.from.v]; }, Rows},
+    {"to_name", [](D r) { return r.named->tensors[r.edge.to.v]; }, Rows},
+    {"from_layer_id", [](D r) { return r.layer_of(r.edge.from); }, Rows},
+    {"to_layer_id", [](D r) { return r.layer_of(r.edge.to); }, Rows},
+});
 
 class EdgeCursor final : public GraphCursor<EdgeRow> {
  public:
@@ -162,37 +155,21 @@ class EdgeCursor final : public GraphCursor<EdgeRow> {
   }
 };
 
-template <class C>
-std::unique_ptr<Cursor> open_cursor(SessionSource& source) {
-  return std::make_unique<C>(source);
-}
-
 }  // namespace
 
 Table template_table() {
-  Table table = table_of<TemplateRow>("template", kTemplateColumns);
-  table.rows = table.chunks = 20;
-  table.ordered_by = 1;
-  table.open = open_cursor<TemplateCursor>;
-  return table;
+  return table_of<TemplateCursor>({.name = "template", .rows = 20, .chunks = 20, .ordered_by = 1},
+                                  kTemplateColumns);
 }
 
 Table tensor_table() {
-  Table table = table_of<TensorRow>("tensor", kTensorColumns);
-  table.rows = 2e4;
-  table.chunks = 20;
-  table.ordered_by = 2;
-  table.open = open_cursor<TensorCursor>;
-  return table;
+  return table_of<TensorCursor>({.name = "tensor", .rows = 2e4, .chunks = 20, .ordered_by = 2},
+                                kTensorColumns);
 }
 
 Table edge_table() {
-  Table table = table_of<EdgeRow>("edge", kEdgeColumns);
-  table.rows = 4e4;
-  table.chunks = 20;
-  table.ordered_by = 1;
-  table.open = open_cursor<EdgeCursor>;
-  return table;
+  return table_of<EdgeCursor>({.name = "edge", .rows = 4e4, .chunks = 20, .ordered_by = 1},
+                              kEdgeColumns);
 }
 
 }  // namespace tt::sql

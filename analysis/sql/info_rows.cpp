@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -25,11 +24,10 @@ void make_utf8(std::initializer_list<std::string*> texts) {
 }
 
 // A cursor over a small table that is read at once.
-template <class Row, class Fill>
+template <class Row, class Fill, const auto& columns>
 class ListCursor final : public ChunkCursor<Row> {
  public:
-  ListCursor(std::span<const Column<Row>> columns, SessionSource& source)
-      : ChunkCursor<Row>(columns), source_(source) {}
+  explicit ListCursor(SessionSource& source) : ChunkCursor<Row>(columns), source_(source) {}
 
  private:
   Status begin(const Conditions&) override {
@@ -55,38 +53,29 @@ struct SessionRow {
 };
 using S = const SessionRow&;
 
-constexpr std::array kSessionColumns = {
-    Column<SessionRow>{"id", "TEXT", [](S r, Output& o) { o.text_copy(r.info.id); }},
-    Column<SessionRow>{"title", "TEXT", [](S r, Output& o) { o.text_copy(r.info.title); }},
-    Column<SessionRow>{"start_utc_ns", "INTEGER",
-                       [](S r, Output& o) { o.integer(r.info.start_utc_ns); }},
-    Column<SessionRow>{"level", "TEXT", [](S r, Output& o) { o.text(to_text(r.info.level)); }},
-    Column<SessionRow>{"exact_timing", "INTEGER",
-                       [](S r, Output& o) { o.integer(r.info.exact_timing); }},
-    Column<SessionRow>{"state", "TEXT", [](S r, Output& o) { o.text(to_text(r.info.state)); }},
-    Column<SessionRow>{"error", "TEXT", [](S r, Output& o) { o.text_copy(r.info.error); }},
-    Column<SessionRow>{"steps", "INTEGER", [](S r, Output& o) { o.integer(r.steps); }},
-    Column<SessionRow>{"tokens", "INTEGER", [](S r, Output& o) { o.integer(r.tokens); }},
-    Column<SessionRow>{"n_layers", "INTEGER", [](S r, Output& o) { o.integer(r.info.n_layers); }},
-    Column<SessionRow>{"n_heads", "INTEGER", [](S r, Output& o) { o.integer(r.info.n_heads); }},
-    Column<SessionRow>{"n_heads_kv", "INTEGER",
-                       [](S r, Output& o) { o.integer(r.info.n_heads_kv); }},
-    Column<SessionRow>{"n_embd", "INTEGER", [](S r, Output& o) { o.integer(r.info.n_embd); }},
-    Column<SessionRow>{"n_vocab", "INTEGER", [](S r, Output& o) { o.integer(r.info.n_vocab); }},
-    Column<SessionRow>{"n_experts", "INTEGER", [](S r, Output& o) { o.integer(r.info.n_experts); }},
-    Column<SessionRow>{"n_experts_used", "INTEGER",
-                       [](S r, Output& o) { o.integer(r.info.n_experts_used); }},
-    Column<SessionRow>{"steps_without_times", "INTEGER",
-                       [](S r, Output& o) { o.count(r.losses.steps_without_times); }},
-    Column<SessionRow>{"slot_values_dropped", "INTEGER",
-                       [](S r, Output& o) { o.count(r.losses.slot_values_dropped); }},
-    Column<SessionRow>{"count_mismatches", "INTEGER",
-                       [](S r, Output& o) { o.count(r.losses.count_mismatches); }},
-    Column<SessionRow>{"steps_not_written", "INTEGER",
-                       [](S r, Output& o) { o.count(r.losses.steps_not_written); }},
-    Column<SessionRow>{"page_faults_lost", "INTEGER",
-                       [](S r, Output& o) { o.count(r.losses.page_faults_lost); }},
-};
+constexpr auto kSessionColumns = std::to_array<Column<SessionRow>>({
+    {"id", [](S r) { return r.info.id; }},
+    {"title", [](S r) { return r.info.title; }},
+    {"start_utc_ns", [](S r) { return r.info.start_utc_ns; }},
+    {"level", [](S r) { return to_text(r.info.level); }},
+    {"exact_timing", [](S r) { return r.info.exact_timing; }},
+    {"state", [](S r) { return to_text(r.info.state); }},
+    {"error", [](S r) { return r.info.error; }},
+    {"steps", [](S r) { return r.steps; }},
+    {"tokens", [](S r) { return r.tokens; }},
+    {"n_layers", [](S r) { return r.info.n_layers; }},
+    {"n_heads", [](S r) { return r.info.n_heads; }},
+    {"n_heads_kv", [](S r) { return r.info.n_heads_kv; }},
+    {"n_embd", [](S r) { return r.info.n_embd; }},
+    {"n_vocab", [](S r) { return r.info.n_vocab; }},
+    {"n_experts", [](S r) { return r.info.n_experts; }},
+    {"n_experts_used", [](S r) { return r.info.n_experts_used; }},
+    {"steps_without_times", [](S r) { return r.losses.steps_without_times; }},
+    {"slot_values_dropped", [](S r) { return r.losses.slot_values_dropped; }},
+    {"count_mismatches", [](S r) { return r.losses.count_mismatches; }},
+    {"steps_not_written", [](S r) { return r.losses.steps_not_written; }},
+    {"page_faults_lost", [](S r) { return r.losses.page_faults_lost; }},
+});
 
 struct FillSession {
   Status operator()(SessionSource& source, std::vector<SessionRow>& rows) const {
@@ -113,14 +102,13 @@ struct ModelRow {
 };
 using M = const ModelRow&;
 
-constexpr std::array kModelColumns = {
-    Column<ModelRow>{"model_file", "INTEGER", [](M r, Output& o) { o.integer(r.row_id); }},
-    Column<ModelRow>{"path", "TEXT", [](M r, Output& o) { o.text_copy(r.file.path); }},
-    Column<ModelRow>{"size_bytes", "INTEGER", [](M r, Output& o) { o.count(r.file.size); }},
-    Column<ModelRow>{"mtime_ns", "INTEGER", [](M r, Output& o) { o.integer(r.file.mtime_ns); }},
-    Column<ModelRow>{"header_hash", "TEXT",
-                     [](M r, Output& o) { o.text_copy(r.file.header_hash); }},
-};
+constexpr auto kModelColumns = std::to_array<Column<ModelRow>>({
+    {"model_file", [](M r) { return r.row_id; }},
+    {"path", [](M r) { return r.file.path; }},
+    {"size_bytes", [](M r) { return r.file.size; }},
+    {"mtime_ns", [](M r) { return r.file.mtime_ns; }},
+    {"header_hash", [](M r) { return r.file.header_hash; }},
+});
 
 struct FillModel {
   Status operator()(SessionSource& source, std::vector<ModelRow>& rows) const {
@@ -140,10 +128,10 @@ struct FactRow {
 };
 using F = const FactRow&;
 
-constexpr std::array kFactColumns = {
-    Column<FactRow>{"name", "TEXT", [](F r, Output& o) { o.text_copy(r.name); }},
-    Column<FactRow>{"value", "TEXT", [](F r, Output& o) { o.text_copy(r.value); }},
-};
+constexpr auto kFactColumns = std::to_array<Column<FactRow>>({
+    {"name", [](F r) { return r.name; }},
+    {"value", [](F r) { return r.value; }},
+});
 
 struct FillFacts {
   Status operator()(SessionSource& source, std::vector<FactRow>& rows) const {
@@ -161,30 +149,24 @@ struct TokenRow {
   std::int64_t row_id = 0;
   Token token;
   std::optional<std::uint32_t> server_slot;
+
+  std::optional<const char*> draft() const {
+    return token.draft == Draft::None ? std::nullopt : std::optional(to_text(token.draft));
+  }
 };
 using T = const TokenRow&;
 
-constexpr std::array kTokenColumns = {
-    Column<TokenRow>{"token_id", "INTEGER", [](T r, Output& o) { o.integer(r.token.index); },
-                     Chunks},
-    Column<TokenRow>{"vocabulary_id", "INTEGER", [](T r, Output& o) { o.integer(r.token.id); }},
-    Column<TokenRow>{"position", "INTEGER", [](T r, Output& o) { o.integer(r.token.position); }},
-    Column<TokenRow>{"generated", "INTEGER", [](T r, Output& o) { o.integer(r.token.generated); }},
-    Column<TokenRow>{"reused", "INTEGER", [](T r, Output& o) { o.integer(r.token.reused); }},
-    Column<TokenRow>{"sequence", "INTEGER",
-                     [](T r, Output& o) {
-                       if (r.token.sequence) o.integer(*r.token.sequence);
-                     }},
-    Column<TokenRow>{"server_slot", "INTEGER",
-                     [](T r, Output& o) {
-                       if (r.server_slot) o.integer(*r.server_slot);
-                     }},
-    Column<TokenRow>{"draft", "TEXT",
-                     [](T r, Output& o) {
-                       if (r.token.draft != Draft::None) o.text_copy(to_text(r.token.draft));
-                     }},
-    Column<TokenRow>{"text", "TEXT", [](T r, Output& o) { o.text_copy(r.token.text); }},
-};
+constexpr auto kTokenColumns = std::to_array<Column<TokenRow>>({
+    {"token_id", [](T r) { return r.token.index; }, Chunks},
+    {"vocabulary_id", [](T r) { return r.token.id; }},
+    {"position", [](T r) { return r.token.position; }},
+    {"generated", [](T r) { return r.token.generated; }},
+    {"reused", [](T r) { return r.token.reused; }},
+    {"sequence", [](T r) { return r.token.sequence; }},
+    {"server_slot", [](T r) { return r.server_slot; }},
+    {"draft", [](T r) { return r.draft(); }},
+    {"text", [](T r) { return r.token.text; }},
+});
 
 class TokenCursor final : public ChunkCursor<TokenRow> {
  public:
@@ -223,14 +205,9 @@ class TokenCursor final : public ChunkCursor<TokenRow> {
   std::int64_t at_ = 0, end_ = 0;
 };
 
-template <class Row, class Fill, const auto& kColumns>
+template <class Row, class Fill, const auto& columns>
 Table list_table(const char* name, double rows) {
-  Table table = table_of<Row>(name, kColumns);
-  table.rows = rows;
-  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
-    return std::make_unique<ListCursor<Row, Fill>>(kColumns, source);
-  };
-  return table;
+  return table_of<ListCursor<Row, Fill, columns>>({.name = name, .rows = rows}, columns);
 }
 
 }  // namespace
@@ -240,13 +217,8 @@ Table model_table() { return list_table<ModelRow, FillModel, kModelColumns>("mod
 Table metadata_table() { return list_table<FactRow, FillFacts, kFactColumns>("metadata", 50); }
 
 Table token_table() {
-  Table table = table_of<TokenRow>("token", kTokenColumns);
-  table.rows = table.chunks = 1e5;
-  table.ordered_by = 1;
-  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
-    return std::make_unique<TokenCursor>(source);
-  };
-  return table;
+  return table_of<TokenCursor>({.name = "token", .rows = 1e5, .chunks = 1e5, .ordered_by = 1},
+                               kTokenColumns);
 }
 
 }  // namespace tt::sql

@@ -1,9 +1,9 @@
 // residency: what of each weight was in memory before a step.
 #include <array>
-#include <memory>
 #include <optional>
 #include <vector>
 
+#include "analysis/columns/values.h"
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
@@ -25,24 +25,17 @@ struct ResidencyRow {
 };
 using R = const ResidencyRow&;
 
-constexpr std::array kColumns = {
-    Column<ResidencyRow>{"step", "INTEGER", [](R r, Output& o) { o.integer(r.step.v); }, Chunks},
-    Column<ResidencyRow>{"timestamp_ns", "INTEGER", [](R r, Output& o) { o.integer(r.at.v); }},
-    Column<ResidencyRow>{"tensor_name", "TEXT",
-                         [](R r, Output& o) { o.text_copy(to_valid_utf8(r.weight->name)); }},
-    Column<ResidencyRow>{"layer_id", "INTEGER",
-                         [](R r, Output& o) { o.id(r.weight->layer, kNoLayer); }},
-    Column<ResidencyRow>{"component", "TEXT",
-                         [](R r, Output& o) { o.text(to_text(r.weight->component)); }},
-    Column<ResidencyRow>{"model_file", "INTEGER",
-                         [](R r, Output& o) { o.integer(r.weight->file.file); }},
-    Column<ResidencyRow>{"file_offset", "INTEGER",
-                         [](R r, Output& o) { o.count(r.weight->file.offset); }},
-    Column<ResidencyRow>{"size_bytes", "INTEGER",
-                         [](R r, Output& o) { o.count(r.weight->file.length); }},
-    Column<ResidencyRow>{"resident_bytes", "INTEGER",
-                         [](R r, Output& o) { r.resident ? o.count(*r.resident) : o.null(); }},
-};
+constexpr auto kColumns = std::to_array<Column<ResidencyRow>>({
+    {"step", [](R r) { return r.step.v; }, Chunks},
+    {"timestamp_ns", [](R r) { return r.at.v; }},
+    {"tensor_name", [](R r) { return to_valid_utf8(r.weight->name); }},
+    {"layer_id", [](R r) { return columns::layer_or_null(r.weight->layer); }},
+    {"component", [](R r) { return to_text(r.weight->component); }},
+    {"model_file", [](R r) { return r.weight->file.file; }},
+    {"file_offset", [](R r) { return r.weight->file.offset; }},
+    {"size_bytes", [](R r) { return r.weight->file.length; }},
+    {"resident_bytes", [](R r) { return r.resident; }},
+});
 
 // A chunk is one snapshot.
 class ResidencyCursor final : public ChunkCursor<ResidencyRow> {
@@ -91,14 +84,8 @@ class ResidencyCursor final : public ChunkCursor<ResidencyRow> {
 }  // namespace
 
 Table residency_table() {
-  Table table = table_of<ResidencyRow>("residency", kColumns);
-  table.rows = 1e4;
-  table.chunks = 1e2;
-  table.ordered_by = 1;
-  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
-    return std::make_unique<ResidencyCursor>(source);
-  };
-  return table;
+  return table_of<ResidencyCursor>(
+      {.name = "residency", .rows = 1e4, .chunks = 1e2, .ordered_by = 1}, kColumns);
 }
 
 }  // namespace tt::sql

@@ -3,10 +3,12 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <ranges>
 
 #include "analysis/columns/op_columns.h"
 #include "analysis/columns/step_columns.h"
+#include "analysis/columns/values.h"
 #include "analysis/common/file_bytes.h"
 #include "analysis/experts/routing.h"
 #include "analysis/sql/step_walk.h"
@@ -18,11 +20,6 @@ namespace tt::sql {
 namespace {
 
 using enum Pushdown;
-
-template <class C>
-std::unique_ptr<Cursor> open_cursor(SessionSource& source) {
-  return std::make_unique<C>(source);
-}
 
 struct StepRow {
   std::int64_t row_id = 0;
@@ -176,31 +173,25 @@ struct ExpertRow {
   std::int64_t row_id = 0;
   const Step* step = nullptr;
   RoutingRow routed;
+
+  std::optional<std::uint32_t> token() const {
+    return routed.token == kNone ? std::nullopt : std::optional(routed.token);
+  }
+  std::optional<float> score() const {
+    return std::isnan(routed.score) ? std::nullopt : std::optional(routed.score);
+  }
 };
 using E = const ExpertRow&;
 
-constexpr std::array kExpertColumns = {
-    Column<ExpertRow>{"step", "INTEGER", [](E r, Output& o) { o.integer(r.step->id.v); }, Chunks},
-    Column<ExpertRow>{"layer_id", "INTEGER", [](E r, Output& o) { o.id(r.routed.layer, kNoLayer); },
-                      Rows},
-    Column<ExpertRow>{"token_id", "INTEGER",
-                      [](E r, Output& o) {
-                        if (r.routed.token == kNone) return o.null();
-                        o.integer(r.routed.token);
-                      },
-                      Rows},
-    Column<ExpertRow>{"phase", "TEXT", [](E r, Output& o) { o.text(to_text(r.step->phase)); },
-                      Chunks},
-    Column<ExpertRow>{"expert_id", "INTEGER", [](E r, Output& o) { o.integer(r.routed.expert); },
-                      Rows},
-    Column<ExpertRow>{"expert_rank", "INTEGER", [](E r, Output& o) { o.integer(r.routed.rank); },
-                      Rows},
-    Column<ExpertRow>{"routing_score", "REAL",
-                      [](E r, Output& o) {
-                        if (std::isnan(r.routed.score)) return o.null();
-                        o.real(static_cast<double>(r.routed.score));
-                      }},
-};
+constexpr auto kExpertColumns = std::to_array<Column<ExpertRow>>({
+    {"step", [](E r) { return r.step->id.v; }, Chunks},
+    {"layer_id", [](E r) { return columns::layer_or_null(r.routed.layer); }, Rows},
+    {"token_id", [](E r) { return r.token(); }, Rows},
+    {"phase", [](E r) { return to_text(r.step->phase); }, Chunks},
+    {"expert_id", [](E r) { return r.routed.expert; }, Rows},
+    {"expert_rank", [](E r) { return r.routed.rank; }, Rows},
+    {"routing_score", [](E r) { return r.score(); }},
+});
 
 class ExpertCursor final : public ChunkCursor<ExpertRow> {
  public:
@@ -231,29 +222,18 @@ class ExpertCursor final : public ChunkCursor<ExpertRow> {
 }  // namespace
 
 Table step_table() {
-  Table table = table_of<StepRow>("step", kStepColumns);
-  table.rows = table.chunks = 1e5;
-  table.ordered_by = 1;
-  table.open = open_cursor<StepCursor>;
-  return table;
+  return table_of<StepCursor>({.name = "step", .rows = 1e5, .chunks = 1e5, .ordered_by = 1},
+                              kStepColumns);
 }
 
 Table op_table() {
-  Table table = table_of<OpRow>("op", kOpColumns);
-  table.rows = 5e7;
-  table.chunks = 1e5;
-  table.ordered_by = 2;
-  table.open = open_cursor<OpCursor>;
-  return table;
+  return table_of<OpCursor>({.name = "op", .rows = 5e7, .chunks = 1e5, .ordered_by = 2},
+                            kOpColumns);
 }
 
 Table expert_table() {
-  Table table = table_of<ExpertRow>("expert", kExpertColumns);
-  table.rows = 1e7;
-  table.chunks = 1e5;
-  table.ordered_by = 1;
-  table.open = open_cursor<ExpertCursor>;
-  return table;
+  return table_of<ExpertCursor>({.name = "expert", .rows = 1e7, .chunks = 1e5, .ordered_by = 1},
+                                kExpertColumns);
 }
 
 }  // namespace tt::sql

@@ -122,14 +122,10 @@ constexpr auto access_group_columns() {
 }
 constexpr auto kAccessColumns =
     joined(sql_columns<AccessTotalRow, access_group_columns>(),
-           std::array{
-               Column<AccessTotalRow>{
-                   "accesses", "INTEGER",
-                   [](const AccessTotalRow& row, Output& out) { out.count(row.sum.count); }},
-               Column<AccessTotalRow>{
-                   "size_bytes", "INTEGER",
-                   [](const AccessTotalRow& row, Output& out) { out.count(row.sum.bytes); }},
-           });
+           std::to_array<Column<AccessTotalRow>>({
+               {"accesses", [](const AccessTotalRow& row) { return row.sum.count; }},
+               {"size_bytes", [](const AccessTotalRow& row) { return row.sum.bytes; }},
+           }));
 
 // Every scan gets the totals again, because the session may be growing.
 template <class Row>
@@ -208,23 +204,19 @@ constexpr auto op_group_columns() {
   return columns::pick<columns::op_columns, "phase", "template", "op", "operation_type",
                        "op_layer_id", "device", "tensor_name", "component">();
 }
-void bytes_read(O row, Output& out) { out.count(row.read); }
-void bytes_written(O row, Output& out) { out.count(row.written); }
+constexpr auto of_read = [](O row) { return row.read; };
+constexpr auto of_written = [](O row) { return row.written; };
 constexpr auto kOpColumns =
     joined(sql_columns<OpTotalRow, op_group_columns>(),
-           std::array{
-               Column<OpTotalRow>{"executions", "INTEGER",
-                                  [](O row, Output& out) { out.count(row.executions); }},
-               Column<OpTotalRow>{"duration_ns", "INTEGER",
-                                  [](O row, Output& out) {
-                                    if (row.timed == 0) return out.null();
-                                    out.count(row.ns);
-                                  }},
-               Column<OpTotalRow>{"bytes_read", "INTEGER", bytes_read},
-               Column<OpTotalRow>{"bytes_written", "INTEGER", bytes_written},
-               Column<OpTotalRow>{"read_bytes", "INTEGER HIDDEN", bytes_read},
-               Column<OpTotalRow>{"written_bytes", "INTEGER HIDDEN", bytes_written},
-           });
+           std::to_array<Column<OpTotalRow>>({
+               {"executions", [](O row) { return row.executions; }},
+               {"duration_ns",
+                [](O row) { return row.timed == 0 ? std::nullopt : std::optional(row.ns); }},
+               {"bytes_read", of_read},
+               {"bytes_written", of_written},
+               {"read_bytes", of_read, Pushdown::None, true},
+               {"written_bytes", of_written, Pushdown::None, true},
+           }));
 
 class OpTotalCursor final : public TotalCursor<OpTotalRow> {
  public:
@@ -247,25 +239,14 @@ class OpTotalCursor final : public TotalCursor<OpTotalRow> {
   }
 };
 
-template <class C>
-std::unique_ptr<Cursor> open_cursor(SessionSource& source) {
-  return std::make_unique<C>(source);
-}
-
 }  // namespace
 
 Table access_total_table() {
-  Table table = table_of<AccessTotalRow>("access_total", kAccessColumns);
-  table.rows = 1e4;
-  table.open = open_cursor<AccessTotalCursor>;
-  return table;
+  return table_of<AccessTotalCursor>({.name = "access_total", .rows = 1e4}, kAccessColumns);
 }
 
 Table op_total_table() {
-  Table table = table_of<OpTotalRow>("op_total", kOpColumns);
-  table.rows = 5e3;
-  table.open = open_cursor<OpTotalCursor>;
-  return table;
+  return table_of<OpTotalCursor>({.name = "op_total", .rows = 5e3}, kOpColumns);
 }
 
 }  // namespace tt::sql

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/columns/values.h"
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
@@ -25,21 +26,18 @@ struct ValueRow {
   const OutputValues* output = nullptr;
   ValueSummary summary;
 
-  // Names of tensors are valid UTF-8 here, whatever the file has.
-  void put_name(Output& o) const {
+  // Valid UTF-8, whatever the file has.
+  std::string tensor_name() const {
     const GraphTemplate& graph = named->graph();
-    if (output->of == ValuesOf::Output)
-      o.text(named->tensors[graph.node(graph.op(output->op).last()).output.v]);
-    else
-      o.text_copy(value_name(graph, *output));
+    if (output->of != ValuesOf::Output) return value_name(graph, *output);
+    return std::string(named->tensors[graph.node(graph.op(output->op).last()).output.v]);
+  }
+  // Of the summary; NULL: no value is finite.
+  std::optional<double> finite(double value) const {
+    return summary.finite > 0 ? std::optional(value) : std::nullopt;
   }
 };
 using R = const ValueRow&;
-
-template <auto of>
-void finite(R r, Output& o) {
-  r.summary.finite > 0 ? o.real(r.summary.*of) : o.null();
-}
 
 // A JSON array. Each number is the shortest text that gives the same f32.
 std::string json_array(std::span<const float> values) {
@@ -57,29 +55,26 @@ std::string json_array(std::span<const float> values) {
   return text + ']';
 }
 
-constexpr std::array kColumns = {
-    Column<ValueRow>{"step", "INTEGER", [](R r, Output& o) { o.integer(r.step.v); }, Chunks},
-    Column<ValueRow>{"op", "INTEGER", [](R r, Output& o) { o.integer(r.output->op.v); }, Rows},
-    Column<ValueRow>{"operation_type", "TEXT",
-                     [](R r, Output& o) { o.text(r.named->ops[r.output->op.v]); }, Rows},
-    Column<ValueRow>{
-        "op_layer_id", "INTEGER",
-        [](R r, Output& o) { o.id(r.named->graph().op(r.output->op).layer, kNoLayer); }, Rows},
-    Column<ValueRow>{"tensor_name", "TEXT", [](R r, Output& o) { r.put_name(o); }},
-    Column<ValueRow>{"ne0", "INTEGER", [](R r, Output& o) { o.count(r.output->ne[0]); }},
-    Column<ValueRow>{"ne1", "INTEGER", [](R r, Output& o) { o.count(r.output->ne[1]); }},
-    Column<ValueRow>{"ne2", "INTEGER", [](R r, Output& o) { o.count(r.output->ne[2]); }},
-    Column<ValueRow>{"ne3", "INTEGER", [](R r, Output& o) { o.count(r.output->ne[3]); }},
-    Column<ValueRow>{"output_min", "REAL", finite<&ValueSummary::min>},
-    Column<ValueRow>{"output_max", "REAL", finite<&ValueSummary::max>},
-    Column<ValueRow>{"output_mean", "REAL", finite<&ValueSummary::mean>},
-    Column<ValueRow>{"output_std", "REAL", finite<&ValueSummary::std>},
-    Column<ValueRow>{"output_norm", "REAL", finite<&ValueSummary::norm>},
-    Column<ValueRow>{"output_nan", "INTEGER", [](R r, Output& o) { o.count(r.summary.nan); }},
-    Column<ValueRow>{"output_inf", "INTEGER", [](R r, Output& o) { o.count(r.summary.inf); }},
-    Column<ValueRow>{"elements", "TEXT",
-                     [](R r, Output& o) { o.text_copy(json_array(r.output->values)); }},
-};
+constexpr auto kColumns = std::to_array<Column<ValueRow>>({
+    {"step", [](R r) { return r.step.v; }, Chunks},
+    {"op", [](R r) { return r.output->op.v; }, Rows},
+    {"operation_type", [](R r) { return r.named->ops[r.output->op.v]; }, Rows},
+    {"op_layer_id",
+     [](R r) { return columns::layer_or_null(r.named->graph().op(r.output->op).layer); }, Rows},
+    {"tensor_name", [](R r) { return r.tensor_name(); }},
+    {"ne0", [](R r) { return r.output->ne[0]; }},
+    {"ne1", [](R r) { return r.output->ne[1]; }},
+    {"ne2", [](R r) { return r.output->ne[2]; }},
+    {"ne3", [](R r) { return r.output->ne[3]; }},
+    {"output_min", [](R r) { return r.finite(r.summary.min); }},
+    {"output_max", [](R r) { return r.finite(r.summary.max); }},
+    {"output_mean", [](R r) { return r.finite(r.summary.mean); }},
+    {"output_std", [](R r) { return r.finite(r.summary.std); }},
+    {"output_norm", [](R r) { return r.finite(r.summary.norm); }},
+    {"output_nan", [](R r) { return r.summary.nan; }},
+    {"output_inf", [](R r) { return r.summary.inf; }},
+    {"elements", [](R r) { return json_array(r.output->values); }},
+});
 
 // A chunk is a step.
 class ValueCursor final : public ChunkCursor<ValueRow> {
@@ -131,14 +126,8 @@ class ValueCursor final : public ChunkCursor<ValueRow> {
 }  // namespace
 
 Table value_table() {
-  Table table = table_of<ValueRow>("value", kColumns);
-  table.rows = 1e3;
-  table.chunks = 1e2;
-  table.ordered_by = 2;
-  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
-    return std::make_unique<ValueCursor>(source);
-  };
-  return table;
+  return table_of<ValueCursor>({.name = "value", .rows = 1e3, .chunks = 1e2, .ordered_by = 2},
+                               kColumns);
 }
 
 }  // namespace tt::sql

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <expected>
 #include <limits>
@@ -24,6 +25,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -73,12 +75,6 @@ class Output {
   void text(std::string_view v) { set_text(v, SQLITE_STATIC); }
   // `v` may be temporary, so a condition on the column cannot be pushed down.
   void text_copy(std::string_view v) { set_text(v, SQLITE_TRANSIENT); }
-  // An id; NULL if it equals `none`.
-  template <class Id>
-  void id(Id id, Id none) {
-    if (id == none) return null();
-    integer(id.v);
-  }
 
  private:
   void set_text(std::string_view v, sqlite3_destructor_type lifetime) {
@@ -94,19 +90,52 @@ class Output {
 
 using columns::Pushdown;
 
+// `hidden`: not part of SELECT *.
 consteval const char* sql_type(columns::Type type, bool hidden) {
   if (type == columns::Type::Text) return hidden ? "TEXT HIDDEN" : "TEXT";
   if (type == columns::Type::Float) return hidden ? "REAL HIDDEN" : "REAL";
   return hidden ? "INTEGER HIDDEN" : "INTEGER";
 }
 
+template <class Value>
+consteval columns::Type type_of() {
+  if constexpr (columns::is_optional<Value>) {
+    return type_of<typename Value::value_type>();
+  } else if constexpr (std::convertible_to<Value, std::string_view>) {
+    return columns::Type::Text;
+  } else {
+    return std::floating_point<Value> ? columns::Type::Float : columns::Type::Int64;
+  }
+}
+
 template <class Row>
 struct Column {
-  const char* name;
-  const char* type;  // INTEGER, REAL or TEXT; followed by HIDDEN: not part of SELECT *
-  void (*value)(const Row& row, Output& out);
+  const char* name = "";
+  const char* type = "";
+  void (*value)(const Row& row, Output& out) = nullptr;
   Pushdown pushdown = Pushdown::None;
   const char* name_in_set = nullptr;  // null: `name`
+
+  constexpr Column() = default;
+  // A column of a definition.
+  consteval Column(const columns::BoundColumn<Row, Output>& column, bool hidden)
+      : name(column.name),
+        type(sql_type(column.type, hidden)),
+        value(column.value),
+        pushdown(column.pushdown),
+        name_in_set(column.name_in_set) {}
+  // A column of this table alone. `get(row)` returns the value; without one, an optional, NULL.
+  template <class Get>
+    requires std::invocable<Get, const Row&>
+  consteval Column(const char* of_name, Get, Pushdown pushed_down = Pushdown::None,
+                   bool hidden = false)
+      : name(of_name), pushdown(pushed_down) {
+    using Value = std::remove_cvref_t<std::invoke_result_t<Get, const Row&>>;
+    if (std::same_as<Value, std::string> && pushed_down != Pushdown::None)
+      throw "the text does not live as long as its row";
+    type = sql_type(type_of<Value>(), hidden);
+    value = [](const Row& row, Output& out) { columns::write(Get{}(row), out); };
+  }
 };
 
 // The columns of a definition (analysis/columns) for rows of type `Row`: first the visible ones,
@@ -120,12 +149,13 @@ consteval auto sql_columns() {
   std::size_t n = 0;
   for (const bool hidden : {false, true}) {
     for (const auto& column : bound) {
-      if (column.per_session == hidden)
-        list[n++] = {column.name, sql_type(column.type, hidden), column.value, column.pushdown,
-                     column.name_in_set};
-      if (hidden && column.former_name != nullptr)
-        list[n++] = {column.former_name, sql_type(column.type, hidden), column.value,
-                     Pushdown::None};
+      if (column.per_session == hidden) list[n++] = {column, hidden};
+      if (!hidden || column.former_name == nullptr) continue;
+      auto renamed = column;
+      renamed.name = column.former_name;
+      renamed.pushdown = Pushdown::None;
+      renamed.name_in_set = nullptr;
+      list[n++] = {renamed, hidden};
     }
   }
   return list;
@@ -266,20 +296,22 @@ class ChunkCursor : public Cursor {
 // The declaration of a table.
 struct Table {
   const char* name = "";
-  std::vector<Field> fields;
   double rows = 1;    // estimate for the query planner
   double chunks = 1;  // estimate for the query planner
   // Rows are sorted by this number of leading columns, ascending.
   std::size_t ordered_by = 0;
+  std::vector<Field> fields{};
   std::unique_ptr<Cursor> (*open)(SessionSource& source) = nullptr;
 };
 
-template <class Row>
-Table table_of(const char* name, std::span<const Column<Row>> columns) {
-  Table table;
-  table.name = name;
-  for (const Column<Row>& column : columns)
+// `table` with its columns and its cursor.
+template <class OfCursor>
+Table table_of(Table table, const auto& columns) {
+  for (const auto& column : columns)
     table.fields.push_back({column.name, column.type, column.pushdown, column.name_in_set});
+  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
+    return std::make_unique<OfCursor>(source);
+  };
   return table;
 }
 
