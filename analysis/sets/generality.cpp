@@ -506,111 +506,93 @@ static consteval columns::Enumeration words_of(LearnedElsewhere) {
   return columns::words_to("", LearnedElsewhere::OtherModel);
 }
 
-static const Fields<Trial>& fields_of(const Trial*) {
-  static const auto fields =
-      Fields<Trial>("GeneralityTrial")
-          .add("total", "requests, reads or bytes of the session that it is tried on",
-               &Trial::total)
-          .add("learned", "of these, served or predicted with what was learned elsewhere",
-               &Trial::learned)
-          .add("own", "of these, served or predicted with what the session itself teaches",
-               &Trial::own)
-          .add("share", "`learned` divided by `total`", &Trial::share)
-          .add("own_share", "`own` divided by `total`", &Trial::own_share)
-          .add("loss", "`own_share` minus `share`", &Trial::loss);
-  return fields;
+static Fields<Trial> fields_of(const Trial*) {
+  return Fields<Trial>("GeneralityTrial")
+      .add("total", "requests, reads or bytes of the session that it is tried on", &Trial::total)
+      .add("learned", "of these, served or predicted with what was learned elsewhere",
+           &Trial::learned)
+      .add("own", "of these, served or predicted with what the session itself teaches", &Trial::own)
+      .add("share", "`learned` divided by `total`", &Trial::share)
+      .add("own_share", "`own` divided by `total`", &Trial::own_share)
+      .add("loss", "`own_share` minus `share`", &Trial::loss);
 }
 
-static const Fields<Trials>& fields_of(const Trials*) {
-  static const auto fields =
-      Fields<Trials>()
-          .add("experts",
-               "requests of experts that a cache with the most used experts of each layer serves",
-               &Trials::experts, {.null = "no choices of experts"})
-          .add("order", "reads that the order of the reads predicts", &Trials::order,
-               {.null = "no order to learn, or fewer than two generated tokens to try it on"})
-          .add("memory", "bytes that the weights most often read save if they are kept in memory",
-               &Trials::memory, {.null = "no reads of weights"});
-  return fields;
+static Fields<Trials> fields_of(const Trials*) {
+  return Fields<Trials>()
+      .add("experts",
+           "requests of experts that a cache with the most used experts of each layer serves",
+           &Trials::experts, {.null = "no choices of experts"})
+      .add("order", "reads that the order of the reads predicts", &Trials::order,
+           {.null = "no order to learn, or fewer than two generated tokens to try it on"})
+      .add("memory", "bytes that the weights most often read save if they are kept in memory",
+           &Trials::memory, {.null = "no reads of weights"});
 }
 
-static const Fields<GeneralityPair>& fields_of(const GeneralityPair*) {
-  static const auto fields =
-      Fields<GeneralityPair>()
-          .add("learned_on", "index of a session", &GeneralityPair::learned_on)
-          .add("tried_on", "index of a session; the same one: what it teaches about itself",
-               &GeneralityPair::tried_on)
-          .add("differs",
-               "what differs between the sessions: the prompt, the types of the weights, or the "
-               "files (model) with weights of the same types",
-               &GeneralityPair::differs)
-          .add("refused", "why nothing was tried", &GeneralityPair::refused,
-               {.null = "the weights have the same names and shapes"})
-          .include(&GeneralityPair::trials);
-  return fields;
+static Fields<GeneralityPair> fields_of(const GeneralityPair*) {
+  return Fields<GeneralityPair>()
+      .add("learned_on", "index of a session", &GeneralityPair::learned_on)
+      .add("tried_on", "index of a session; the same one: what it teaches about itself",
+           &GeneralityPair::tried_on)
+      .add("differs",
+           "what differs between the sessions: the prompt, the types of the weights, or the "
+           "files (model) with weights of the same types",
+           &GeneralityPair::differs)
+      .add("refused", "why nothing was tried", &GeneralityPair::refused,
+           {.null = "the weights have the same names and shapes"})
+      .include(&GeneralityPair::trials);
 }
 
-static const Fields<LeftOut>& fields_of(const LeftOut*) {
-  static const auto fields =
-      Fields<LeftOut>()
-          .add("tried_on", "index of the session that is left out", &LeftOut::tried_on)
-          .add("learned_on", "number of other sessions that its weights match",
-               &LeftOut::learned_on)
-          .include(&LeftOut::trials);
-  return fields;
+static Fields<LeftOut> fields_of(const LeftOut*) {
+  return Fields<LeftOut>()
+      .add("tried_on", "index of the session that is left out", &LeftOut::tried_on)
+      .add("learned_on", "number of other sessions that its weights match", &LeftOut::learned_on)
+      .include(&LeftOut::trials);
 }
 
-static const Fields<MeanTrial>& fields_of(const MeanTrial*) {
-  static const auto fields = Fields<MeanTrial>("GeneralityMean")
-                                 .add("trials", "", &MeanTrial::trials)
-                                 .add("share", "", &MeanTrial::share)
-                                 .add("own_share", "", &MeanTrial::own_share)
-                                 .add("loss", "", &MeanTrial::loss)
-                                 .add("largest_loss", "", &MeanTrial::largest_loss);
-  return fields;
+static Fields<MeanTrial> fields_of(const MeanTrial*) {
+  return Fields<MeanTrial>("GeneralityMean")
+      .add("trials", "", &MeanTrial::trials)
+      .add("share", "", &MeanTrial::share)
+      .add("own_share", "", &MeanTrial::own_share)
+      .add("loss", "", &MeanTrial::loss)
+      .add("largest_loss", "", &MeanTrial::largest_loss);
 }
 
-static const Fields<GeneralityMean>& fields_of(const GeneralityMean*) {
-  static const auto fields = Fields<GeneralityMean>()
-                                 .add("differs", "as in `pairs`", &GeneralityMean::differs,
-                                      {.null = "the mean of `leave_one_out`"})
-                                 .add("pairs", "", &GeneralityMean::pairs)
-                                 .add("experts", "", &GeneralityMean::experts)
-                                 .add("order", "", &GeneralityMean::order)
-                                 .add("memory", "", &GeneralityMean::memory);
-  return fields;
+static Fields<GeneralityMean> fields_of(const GeneralityMean*) {
+  return Fields<GeneralityMean>()
+      .add("differs", "as in `pairs`", &GeneralityMean::differs,
+           {.null = "the mean of `leave_one_out`"})
+      .add("pairs", "", &GeneralityMean::pairs)
+      .add("experts", "", &GeneralityMean::experts)
+      .add("order", "", &GeneralityMean::order)
+      .add("memory", "", &GeneralityMean::memory);
 }
 
-static const Fields<GeneralitySession>& fields_of(const GeneralitySession*) {
-  static const auto fields =
-      Fields<GeneralitySession>()
-          .add("name", "", &GeneralitySession::name)
-          .add("model", "file name of the model", &GeneralitySession::model)
-          .add("prompt_tokens", "", &GeneralitySession::prompt_tokens)
-          .add("tokens", "", &GeneralitySession::tokens)
-          .add("any_experts", "share of the requests that any `slots` experts serve, expected",
-               &GeneralitySession::any_experts, {.null = "no choices of experts"})
-          .add("memory_bytes", "memory in the trials on this session", &GeneralitySession::memory)
-          .add("readable_steps", "the session is damaged; what follows these steps is not read",
-               &GeneralitySession::readable_steps, {.null = "it is not damaged"});
-  return fields;
+static Fields<GeneralitySession> fields_of(const GeneralitySession*) {
+  return Fields<GeneralitySession>()
+      .add("name", "", &GeneralitySession::name)
+      .add("model", "file name of the model", &GeneralitySession::model)
+      .add("prompt_tokens", "", &GeneralitySession::prompt_tokens)
+      .add("tokens", "", &GeneralitySession::tokens)
+      .add("any_experts", "share of the requests that any `slots` experts serve, expected",
+           &GeneralitySession::any_experts, {.null = "no choices of experts"})
+      .add("memory_bytes", "memory in the trials on this session", &GeneralitySession::memory)
+      .add("readable_steps", "the session is damaged; what follows these steps is not read",
+           &GeneralitySession::readable_steps, {.null = "it is not damaged"});
 }
 
-const Fields<Generality>& fields_of(const Generality*) {
-  static const auto fields =
-      Fields<Generality>("Generality")
-          .add("slots", "experts of each layer that the cache holds; 0: no session has experts",
-               &Generality::slots)
-          .add("sentences", "the result in sentences", sentences_of)
-          .add("sessions", "", &Generality::sessions)
-          .add("means",
-               "unweighted means over the pairs that differ in the same way, and over "
-               "`leave_one_out`",
-               &Generality::means)
-          .add("leave_one_out", "learned on all other sessions together",
-               &Generality::leave_one_out)
-          .add("pairs", "by `learned_on`, then `tried_on`", &Generality::pairs);
-  return fields;
+Fields<Generality> fields_of(const Generality*) {
+  return Fields<Generality>("Generality")
+      .add("slots", "experts of each layer that the cache holds; 0: no session has experts",
+           &Generality::slots)
+      .add("sentences", "the result in sentences", sentences_of)
+      .add("sessions", "", &Generality::sessions)
+      .add("means",
+           "unweighted means over the pairs that differ in the same way, and over "
+           "`leave_one_out`",
+           &Generality::means)
+      .add("leave_one_out", "learned on all other sessions together", &Generality::leave_one_out)
+      .add("pairs", "by `learned_on`, then `tried_on`", &Generality::pairs);
 }
 
 }  // namespace tt

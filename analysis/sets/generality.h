@@ -110,6 +110,6 @@ std::string difference_text(const std::vector<LearnedElsewhere>& differs);
 // The result in sentences: for each part that was tried, what the other sessions teach.
 std::vector<std::string> sentences_of(const Generality& found);
 
-const Fields<Generality>& fields_of(const Generality*);
+Fields<Generality> fields_of(const Generality*);
 
 }  // namespace tt

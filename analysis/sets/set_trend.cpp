@@ -259,89 +259,77 @@ std::vector<std::string> sentences_of(const TrendGroup& group, TrendBy by) {
   return sentences;
 }
 
-static const Fields<TrendPoint>& fields_of(const TrendPoint*) {
-  static const auto fields =
-      Fields<TrendPoint>()
-          .add("at", "day, or start of the session, in UTC (ISO 8601)", &TrendPoint::at)
-          .add("sessions", "", &TrendPoint::sessions);
-  return fields;
+static Fields<TrendPoint> fields_of(const TrendPoint*) {
+  return Fields<TrendPoint>()
+      .add("at", "day, or start of the session, in UTC (ISO 8601)", &TrendPoint::at)
+      .add("sessions", "", &TrendPoint::sessions);
 }
 
-static const Fields<TrendTest>& fields_of(const TrendTest*) {
+static Fields<TrendTest> fields_of(const TrendTest*) {
   const fields::Notes few{.null = "fewer than 5 points"};
-  static const auto fields =
-      Fields<TrendTest>()
-          .add("points", "points that have the figure", &TrendTest::points)
-          .add("rises", "pairs of points that rise minus those that fall", &TrendTest::rises)
-          .add("p",
-               "probability that the values in an arbitrary order have as many rises or falls "
-               "(Mann-Kendall test, two-sided)",
-               &TrendTest::p)
-          .add("slope", "per day or session: the median of the slopes of all pairs (Theil-Sen)",
-               &TrendTest::slope)
-          .add("low",
-               "start of the interval that contains the slope with a probability of at least 95 %",
-               &TrendTest::low, few)
-          .add("high", "end of this interval", &TrendTest::high, few);
-  return fields;
+  return Fields<TrendTest>()
+      .add("points", "points that have the figure", &TrendTest::points)
+      .add("rises", "pairs of points that rise minus those that fall", &TrendTest::rises)
+      .add("p",
+           "probability that the values in an arbitrary order have as many rises or falls "
+           "(Mann-Kendall test, two-sided)",
+           &TrendTest::p)
+      .add("slope", "per day or session: the median of the slopes of all pairs (Theil-Sen)",
+           &TrendTest::slope)
+      .add("low",
+           "start of the interval that contains the slope with a probability of at least 95 %",
+           &TrendTest::low, few)
+      .add("high", "end of this interval", &TrendTest::high, few);
 }
 
-static const Fields<TrendFigure>& fields_of(const TrendFigure*) {
-  static const auto fields =
-      Fields<TrendFigure>("SetTrendFigure")
-          .add("name", "", &TrendFigure::name)
-          .add("unit", "", &TrendFigure::unit)
-          .add("points",
-               "medians of the sessions of each of the group's `points`; null: no session "
-               "has the figure, or all were disturbed",
-               [](const TrendFigure& of) {
-                 std::vector<std::optional<SampleMedian>> points;
-                 for (const SampleMedian& point : of.points)
-                   points.push_back(point.samples == 0 ? std::nullopt : std::optional(point));
-                 return points;
-               })
-          .add("disturbed_sessions", "sessions whose value is left out", &TrendFigure::disturbed)
-          .add("trend", "", &TrendFigure::trend, {.null = "fewer than 5 points"})
-          .add("relative", "the slope, divided by the median of the points", &TrendFigure::relative,
-               {.null = "there is no slope, or the median is 0"})
-          .add("significant",
-               "judged together with all figures of all groups (Benjamini-Hochberg, 5 %)",
-               &TrendFigure::significant)
-          .add("sentence", "the result in a sentence", &TrendFigure::sentence);
-  return fields;
+static Fields<TrendFigure> fields_of(const TrendFigure*) {
+  return Fields<TrendFigure>("SetTrendFigure")
+      .add("name", "", &TrendFigure::name)
+      .add("unit", "", &TrendFigure::unit)
+      .add("points",
+           "medians of the sessions of each of the group's `points`; null: no session "
+           "has the figure, or all were disturbed",
+           [](const TrendFigure& of) {
+             std::vector<std::optional<SampleMedian>> points;
+             for (const SampleMedian& point : of.points)
+               points.push_back(point.samples == 0 ? std::nullopt : std::optional(point));
+             return points;
+           })
+      .add("disturbed_sessions", "sessions whose value is left out", &TrendFigure::disturbed)
+      .add("trend", "", &TrendFigure::trend, {.null = "fewer than 5 points"})
+      .add("relative", "the slope, divided by the median of the points", &TrendFigure::relative,
+           {.null = "there is no slope, or the median is 0"})
+      .add("significant",
+           "judged together with all figures of all groups (Benjamini-Hochberg, 5 %)",
+           &TrendFigure::significant)
+      .add("sentence", "the result in a sentence", &TrendFigure::sentence);
 }
 
-static const Fields<TrendGroup>& fields_of(const TrendGroup*) {
-  static const auto fields =
-      Fields<TrendGroup>()
-          .add("model", "file name of the model", &TrendGroup::model)
-          .add("settings", "model, settings and machine, as far as groups differ in them",
-               &TrendGroup::settings)
-          .add("mixed_facts", "names of other facts that differ within the group",
-               &TrendGroup::mixed)
-          .add("sessions", "", &TrendGroup::sessions)
-          .add("disturbed_sessions", "sessions of which figures are left out",
-               &TrendGroup::disturbed)
-          .add("disturbed_steps", "steps that the evaluation times leave out",
-               &TrendGroup::disturbed_steps)
-          .add("points", "days or sessions, ascending", &TrendGroup::points)
-          .add("figures", "", &TrendGroup::figures)
-          .add("too_few", "no figure has the 5 points that a trend needs", &TrendGroup::too_few);
-  return fields;
+static Fields<TrendGroup> fields_of(const TrendGroup*) {
+  return Fields<TrendGroup>()
+      .add("model", "file name of the model", &TrendGroup::model)
+      .add("settings", "model, settings and machine, as far as groups differ in them",
+           &TrendGroup::settings)
+      .add("mixed_facts", "names of other facts that differ within the group", &TrendGroup::mixed)
+      .add("sessions", "", &TrendGroup::sessions)
+      .add("disturbed_sessions", "sessions of which figures are left out", &TrendGroup::disturbed)
+      .add("disturbed_steps", "steps that the evaluation times leave out",
+           &TrendGroup::disturbed_steps)
+      .add("points", "days or sessions, ascending", &TrendGroup::points)
+      .add("figures", "", &TrendGroup::figures)
+      .add("too_few", "no figure has the 5 points that a trend needs", &TrendGroup::too_few);
 }
 
-const Fields<SetTrend>& fields_of(const SetTrend*) {
-  static const auto fields =
-      Fields<SetTrend>("SetTrend")
-          .add("by", "what the points of a trend are", &SetTrend::by)
-          .add("sessions", "", &SetTrend::sessions)
-          .add("undated_sessions", "sessions without a start time, which no group has",
-               &SetTrend::undated)
-          .add("groups",
-               "sessions with one model, the same settings and one machine; the group with the "
-               "most sessions first",
-               &SetTrend::groups);
-  return fields;
+Fields<SetTrend> fields_of(const SetTrend*) {
+  return Fields<SetTrend>("SetTrend")
+      .add("by", "what the points of a trend are", &SetTrend::by)
+      .add("sessions", "", &SetTrend::sessions)
+      .add("undated_sessions", "sessions without a start time, which no group has",
+           &SetTrend::undated)
+      .add("groups",
+           "sessions with one model, the same settings and one machine; the group with the "
+           "most sessions first",
+           &SetTrend::groups);
 }
 
 }  // namespace tt

@@ -84,6 +84,6 @@ SetTrend trend_over(const std::vector<TrendMember>& members, const TrendQuery& q
 std::vector<std::string> sentences_of(const TrendGroup& group, TrendBy by);
 
 consteval columns::Enumeration words_of(TrendBy) { return columns::words_to("", TrendBy::Session); }
-const Fields<SetTrend>& fields_of(const SetTrend*);
+Fields<SetTrend> fields_of(const SetTrend*);
 
 }  // namespace tt
