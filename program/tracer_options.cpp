@@ -84,8 +84,8 @@ std::string endpoint_error(const std::string& endpoint) {
 
 }  // namespace
 
-std::filesystem::path default_bandwidth_file() {
-  const char* name = "tensor-trace/read_bandwidth";
+std::filesystem::path default_machine_folder() {
+  const char* name = "tensor-trace";
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && *cache == '/') return std::filesystem::path(cache) / name;
   const char* home = std::getenv("HOME");
@@ -94,7 +94,7 @@ std::filesystem::path default_bandwidth_file() {
 }
 
 void add_model_options(CLI::App& app, ModelOptions& model) {
-  model.bandwidth_file = default_bandwidth_file();
+  model.machine_folder = default_machine_folder();
   app.add_option("-m,--model", model.path, "GGUF file to load (default: the small bundled model)")
       ->check(file_name())
       ->type_name("FILE");

@@ -12,8 +12,8 @@ namespace tt {
 void add_model_options(CLI::App& app, ModelOptions& model);
 void add_context_options(CLI::App& app, ContextOptions& context);
 
-// Of the read bandwidth of the machine: $XDG_CACHE_HOME/tensor-trace/read_bandwidth, or its
-// fallback from the XDG specification. Empty: there is no home folder.
-std::filesystem::path default_bandwidth_file();
+// Of what was measured of the machine: $XDG_CACHE_HOME/tensor-trace, or its fallback from the XDG
+// specification. Empty: there is no home folder.
+std::filesystem::path default_machine_folder();
 
 }  // namespace tt

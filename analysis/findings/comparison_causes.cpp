@@ -20,6 +20,10 @@ Facts facts_of(const SessionInfo& info, std::string_view group) {
   facts.erase("host.memory_available_bytes");
   facts.erase("host.read_bandwidth");  // measured or not
   facts.erase("host.read_bandwidth_threads");
+  facts.erase("host.compute_peak");
+  facts.erase("host.compute_peak_threads");
+  facts.erase("host.no_read_bandwidth");
+  facts.erase("host.no_compute_peak");
   std::erase_if(facts,
                 [](const auto& fact) { return fact.first.starts_with("request.breakpoints."); });
   // The most likely token needs no chance.

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "tracer/engine/host_facts.h"
-#include "tracer/engine/read_bandwidth.h"
+#include "tracer/engine/machine_rate.h"
 #include "tracer/request/generation.h"
 #include "tracer/text/recorded_answer.h"
 #include "tracer/text/utf8.h"
@@ -111,7 +111,7 @@ const std::vector<std::int64_t>* ints_of(const GraphTemplate& graph, const RunSt
 }  // namespace
 
 AttachedContext::AttachedContext(const ProgramFacts& program, const ListedGraph& graph)
-    : bandwidth_file_(program.bandwidth_file), counts_faults_(program.faults != "perf") {
+    : machine_folder_(program.machine_folder), counts_faults_(program.faults != "perf") {
   find_model(program, graph.graph);
   describe(program);
 }
@@ -622,8 +622,9 @@ EndedSession AttachedContext::finish(SessionState state, const std::string& erro
   const auto add = [&](const char* name, auto value) {
     info.facts.emplace_back(name, std::format("{}", value));
   };
-  for (auto& fact :
-       bandwidth_facts(stored_read_bandwidth(bandwidth_file_, session.threads), session.threads))
+  for (auto& fact : machine_rate_facts(
+           stored_rate(read_bandwidth_file(machine_folder_), session.threads),
+           stored_rate(compute_peak_file(machine_folder_), session.threads), session.threads))
     info.facts.push_back(std::move(fact));
   const std::uint32_t requests = draft_ ? 0 : requests_.requests();
   if (requests > 0 && !info.fact("attach.request").empty()) add("attach.requests", requests);

@@ -37,9 +37,9 @@ struct ProgramFacts {
   std::vector<std::string> models;  // GGUF files that it has opened
   std::string maps;                 // lines of its /proc/PID/maps
   std::string faults;               // their source (PageFaults::source())
-  // Of the read bandwidth of the machine (tracer/engine/read_bandwidth.h), which is only looked up:
+  // Of what was measured of the machine (tracer/engine/machine_rate.h), which is only looked up:
   // the program would disturb a measurement. Empty: there is none.
-  std::filesystem::path bandwidth_file;
+  std::filesystem::path machine_folder;
 };
 
 // The tokens of a step, one sequence after the other.
@@ -185,7 +185,7 @@ class AttachedContext {
   RequestTracker requests_;
   CacheSequences cache_;
   PromptHistory prompts_;
-  std::filesystem::path bandwidth_file_;
+  std::filesystem::path machine_folder_;
   bool counts_faults_ = false;  // their addresses are not known
   std::optional<Session> session_;
   OffsetCoverage coverage_;

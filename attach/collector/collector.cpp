@@ -64,7 +64,7 @@ void Collector::find_rings() {
     saw_anything_ = true;
     process.ring.pause(paused_);
     process.facts.command = options_.command;
-    process.facts.bandwidth_file = options_.bandwidth_file;
+    process.facts.machine_folder = options_.machine_folder;
     process.facts.pid = process.ring.pid();
     process.facts.name = fs::path(options_.command.front()).filename();
     process.facts.faults = process.ring.pid() == watched_ && faults_ != nullptr

@@ -30,7 +30,7 @@ struct RecordedContext {
 struct CollectorOptions {
   std::filesystem::path output;  // folder for the sessions
   std::vector<std::string> command;
-  std::filesystem::path bandwidth_file;  // as in ProgramFacts
+  std::filesystem::path machine_folder;  // as in ProgramFacts
   // A session per request of a context, or for requests at the same time; otherwise one per
   // context.
   bool per_request = false;

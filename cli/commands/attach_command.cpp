@@ -176,7 +176,7 @@ int record(const AttachOptions& options, const Installation& installation) {
   attach::Collector collector(
       {.output = options.output,
        .command = options.command,
-       .bandwidth_file = default_bandwidth_file(),
+       .machine_folder = default_machine_folder(),
        .per_request = options.per_request,
        .keep = {.bytes = options.keep_bytes, .sessions = options.keep_sessions},
        .requests = options.requests,

@@ -13,6 +13,7 @@
 #include "tests/attach/attach_fixture.h"
 #include "tests/support/models/arch_model.h"
 #include "tests/support/small_disk.h"
+#include "tracer/engine/machine_rate.h"
 #include "tracer/engine/read_bandwidth.h"
 #include "tracer/gguf/gguf_index.h"
 #include "tracer/gguf/llama_handles.h"
@@ -213,10 +214,10 @@ TEST_F(Attach, AdapterIsRecorded) {
 INSTANTIATE_TEST_SUITE_P(Models, EqualsRecord, ::testing::Values("small", "moe", "mamba"),
                          [](const auto& param) { return std::string(param.param); });
 
-// The read bandwidth of the machine is not measured while the program runs, but looked up.
-TEST_F(Attach, TakesTheStoredReadBandwidth) {
+// What the machine does per second is not measured while the program runs, but looked up.
+TEST_F(Attach, TakesTheStoredRatesOfTheMachine) {
   make_model("small");
-  const fs::path cache = folder / "cache", file = cache / "tensor-trace" / "read_bandwidth";
+  const fs::path cache = folder / "cache", rates = cache / "tensor-trace";
   const auto record = [&] {
     fs::remove_all(folder / "traces");
     const Result result =
@@ -231,13 +232,17 @@ TEST_F(Attach, TakesTheStoredReadBandwidth) {
   const SessionInfo before = *without.info();
   EXPECT_EQ(before.fact_number("host.last_cache_bytes").value_or(0), last_cache_bytes());
   EXPECT_EQ(before.fact("host.no_read_bandwidth"), "not_stored");
-  EXPECT_FALSE(fs::exists(file));
+  EXPECT_EQ(before.fact("host.no_compute_peak"), "not_stored");
+  EXPECT_FALSE(fs::exists(rates));
   const std::uint32_t threads = without.step(StepId{0})->threads;
-  store_read_bandwidth(file, threads, 12'345'678'901);
+  store_rate(read_bandwidth_file(rates), threads, 12'345'678'901);
+  store_rate(compute_peak_file(rates), threads, 98'765'432'100);
   const SessionInfo after = *record().info();
   EXPECT_EQ(after.fact_number("host.read_bandwidth"), 12'345'678'901);
   EXPECT_EQ(after.fact_number("host.read_bandwidth_threads"), threads);
   EXPECT_EQ(after.fact("host.no_read_bandwidth"), "");
+  EXPECT_EQ(after.fact_number("host.compute_peak"), 98'765'432'100);
+  EXPECT_EQ(after.fact_number("host.compute_peak_threads"), threads);
 }
 
 // ---------------------------------------------------------------- programs with callbacks

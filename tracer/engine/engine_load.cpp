@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tracer/engine/backends.h"
+#include "tracer/engine/compute_peak.h"
 #include "tracer/engine/context_params.h"
 #include "tracer/engine/engine.h"
 #include "tracer/engine/engine_error.h"
@@ -76,12 +77,12 @@ std::expected<StoredPattern, std::string> given_pattern(const std::filesystem::p
 
 // With the number of threads that generate. Only before the model is in memory, and only of a model
 // that is larger than the cache: a smaller one is hardly read from memory.
-Bandwidth bandwidth_of(const ModelOptions& options, unsigned threads) {
+MachineRate bandwidth_of(const ModelOptions& options, unsigned threads) {
   std::error_code error;
   const std::uint64_t size = std::filesystem::file_size(options.path, error);
-  if (error || size <= last_cache_bytes()) return std::unexpected(NoBandwidth::SmallModel);
-  if (options.bandwidth_file.empty()) return std::unexpected(NoBandwidth::NoFolder);
-  return read_bandwidth(options.bandwidth_file, threads);
+  if (error || size <= last_cache_bytes()) return std::unexpected(NotMeasured::SmallModel);
+  return rate_of_machine(read_bandwidth_file(options.machine_folder), threads,
+                         measure_read_bandwidth);
 }
 
 // llama.cpp reports a failure of mlock only in its log.
@@ -185,7 +186,10 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
   }
   const auto threads =
       static_cast<unsigned>(context.threads > 0 ? context.threads : usable_processors());
-  auto bandwidth = bandwidth_facts(bandwidth_of(options, threads), threads);
+  auto rates = machine_rate_facts(
+      bandwidth_of(options, threads),
+      rate_of_machine(compute_peak_file(options.machine_folder), threads, measure_compute_peak),
+      threads);
   LoadRecord record;
   auto index = GgufIndex::open(options.path);
   if (!index) return engine_error(EngineError::Kind::NotAModel, index.error());
@@ -215,7 +219,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load_or_throw(
     record.end_part("check");
   }
   auto host = host_facts(options.path);  // with the devices, which the load has found
-  for (auto& fact : bandwidth) host.push_back(std::move(fact));
+  for (auto& fact : rates) host.push_back(std::move(fact));
   const std::string not_locked =
       usable.mlock && usable.gpu_layers == 0
           ? mlock_error(locked_bytes() - locked, llama_model_size(model->get()))

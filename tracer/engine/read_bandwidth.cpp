@@ -1,22 +1,16 @@
 #include "tracer/engine/read_bandwidth.h"
 
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <format>
 #include <fstream>
-#include <map>
-#include <mutex>
 #include <system_error>
 #include <thread>
 
-#include "tracer/engine/host_facts.h"
 #include "tracer/memory/limits/memory_limit.h"
 
 namespace tt {
@@ -51,12 +45,6 @@ std::size_t buffer_bytes() {
   return bytes < 2 * cache || bytes > free / 4 ? 0 : bytes;
 }
 
-double seconds(clockid_t clock) {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
 struct Pass {
   double seconds = 0;  // from the first begin to the last end
   bool disturbed = false;
@@ -82,11 +70,11 @@ std::vector<Pass> read_passes(char* buffer, std::size_t bytes, unsigned threads)
         std::memset(own, kFilled, part);  // also places the pages near the processor
         for (Times& pass : times[i]) {
           together.arrive_and_wait();
-          const double before = seconds(CLOCK_THREAD_CPUTIME_ID);
-          pass.begin = seconds(CLOCK_MONOTONIC);
+          const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+          pass.begin = clock_seconds(CLOCK_MONOTONIC);
           pass.found = std::memchr(own, kAbsent, part) != nullptr;
-          pass.end = seconds(CLOCK_MONOTONIC);
-          pass.processor = seconds(CLOCK_THREAD_CPUTIME_ID) - before;
+          pass.end = clock_seconds(CLOCK_MONOTONIC);
+          pass.processor = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
         }
       };
       try {
@@ -115,18 +103,6 @@ std::vector<Pass> read_passes(char* buffer, std::size_t bytes, unsigned threads)
   return passes;
 }
 
-std::string first_line(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
-// A home folder may be that of several machines. A line of the file: "KEY\tBYTES_PER_SECOND".
-std::string machine_key(unsigned threads) {
-  return std::format("{} {} {} threads", first_line("/etc/machine-id"), cpu_name(), threads);
-}
-
 }  // namespace
 
 std::uint64_t last_cache_bytes(const std::filesystem::path& root) {
@@ -144,88 +120,20 @@ std::uint64_t last_cache_bytes(const std::filesystem::path& root) {
   return largest;
 }
 
-const char* to_text(NoBandwidth why) {
-  switch (why) {
-    case NoBandwidth::SmallModel:
-      return "small_model";
-    case NoBandwidth::NoFolder:
-      return "no_folder";
-    case NoBandwidth::LittleMemory:
-      return "little_memory";
-    case NoBandwidth::Busy:
-      return "busy";
-    case NoBandwidth::NotStored:
-      return "not_stored";
-  }
-  return "";
-}
-
-Bandwidth measure_read_bandwidth(unsigned threads) {
+MachineRate measure_read_bandwidth(unsigned threads) {
   const std::size_t bytes = buffer_bytes();
-  if (bytes == 0 || threads == 0) return std::unexpected(NoBandwidth::LittleMemory);
+  if (bytes == 0 || threads == 0) return std::unexpected(NotMeasured::LittleMemory);
   const Buffer buffer(bytes);
-  if (buffer.data() == nullptr) return std::unexpected(NoBandwidth::LittleMemory);
+  if (buffer.data() == nullptr) return std::unexpected(NotMeasured::LittleMemory);
   double best = 0;
   const std::vector<Pass> passes = read_passes(buffer.data(), bytes, threads);
-  if (passes.empty()) return std::unexpected(NoBandwidth::LittleMemory);
+  if (passes.empty()) return std::unexpected(NotMeasured::LittleMemory);
   for (const Pass& pass : passes) {
     if (pass.disturbed || pass.seconds <= 0) continue;
     best = std::max(best, static_cast<double>(bytes / threads * threads) / pass.seconds);
   }
-  if (best <= 0) return std::unexpected(NoBandwidth::Busy);
+  if (best <= 0) return std::unexpected(NotMeasured::Busy);
   return static_cast<std::uint64_t>(best);
-}
-
-Bandwidth stored_read_bandwidth(const std::filesystem::path& file, unsigned threads) {
-  const std::string key = machine_key(threads) + '\t';
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with(key)) continue;
-    std::uint64_t stored = 0;
-    const char* end = line.data() + line.size();
-    const auto [at, error] = std::from_chars(line.data() + key.size(), end, stored);
-    if (error == std::errc() && at == end && stored > 0) return stored;
-  }
-  return std::unexpected(NoBandwidth::NotStored);
-}
-
-void store_read_bandwidth(const std::filesystem::path& file, unsigned threads,
-                          std::uint64_t bytes_per_second) {
-  std::error_code ignored;
-  std::filesystem::create_directories(file.parent_path(), ignored);
-  // One short write, so that two programs at a time do not mix their lines.
-  std::ofstream(file, std::ios::app)
-      << std::format("{}\t{}\n", machine_key(threads), bytes_per_second);
-}
-
-Bandwidth read_bandwidth(const std::filesystem::path& file, unsigned threads) {
-  if (const auto stored = stored_read_bandwidth(file, threads)) return stored;
-  // Where the file cannot be written, the next model is not worth another second.
-  static std::mutex mutex;
-  static std::map<unsigned, std::uint64_t> of_process;  // by threads
-  const std::lock_guard lock(mutex);
-  auto known = of_process.find(threads);
-  if (known == of_process.end()) {
-    const Bandwidth measured = measure_read_bandwidth(threads);
-    if (!measured) return measured;
-    known = of_process.emplace(threads, *measured).first;
-  }
-  store_read_bandwidth(file, threads, known->second);
-  return known->second;
-}
-
-std::vector<std::pair<std::string, std::string>> bandwidth_facts(const Bandwidth& bandwidth,
-                                                                 unsigned threads) {
-  std::vector<std::pair<std::string, std::string>> facts;
-  if (const std::uint64_t cache = last_cache_bytes(); cache > 0)
-    facts.emplace_back("host.last_cache_bytes", std::to_string(cache));
-  if (bandwidth) {
-    facts.emplace_back("host.read_bandwidth", std::to_string(*bandwidth));
-    facts.emplace_back("host.read_bandwidth_threads", std::to_string(threads));
-  } else {
-    facts.emplace_back("host.no_read_bandwidth", to_text(bandwidth.error()));
-  }
-  return facts;
 }
 
 }  // namespace tt

@@ -39,9 +39,9 @@ struct ModelOptions {
   // An access_pattern.json to use instead of the one in the folder. One of another model fails the
   // load. Empty: none.
   std::filesystem::path access_pattern{};
-  // File in which the read bandwidth of the machine is stored (tracer/engine/read_bandwidth.h), and
-  // from which it is read. Empty: it is not measured.
-  std::filesystem::path bandwidth_file{};
+  // Folder in which what was measured of the machine is stored (tracer/engine/machine_rate.h), and
+  // from which it is read. Empty: nothing is measured.
+  std::filesystem::path machine_folder{};
 
   // Repacked weights are copies that cannot be dropped and read again, so a budget excludes them.
   bool repacks() const { return repack && memory.budget == MemoryOptions::kOff; }
