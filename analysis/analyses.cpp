@@ -11,6 +11,7 @@
 
 #include "analysis/aggregate/axis_words.h"
 #include "analysis/aggregate/breakdown.h"
+#include "analysis/aggregate/roofline.h"
 #include "analysis/aggregate/summed_steps.h"
 #include "analysis/aggregate/totals.h"
 #include "analysis/attention/captured_attention.h"
@@ -256,6 +257,22 @@ Analysis totals_row() {
                       return std::unexpected(known.error());
                     return totals(reader, index, asked.filter, keep_going);
                   });
+}
+
+Analysis roofline_row() {
+  return on_index(
+      {.name = "roofline",
+       .path = "roofline",
+       .summary = "What limits each op: reading memory, computing, overhead or waiting, by the "
+                  "measured rates of the machine; the op to optimise first is the first row",
+       .answer = "The bounds of the machine, and one page of ops",
+       .cost = Cost::Index},
+      filtered(Parameters<RooflineQuery>()
+                   .word("by", "what each row shows: an op of all layers, or an op type",
+                         &RooflineQuery::by)
+                   .page(&RooflineQuery::page)),
+      [](const SessionReader& reader, const SessionIndex& index, const RooflineQuery& query,
+         const ContinueCheck& keep_going) { return roofline(reader, index, query, keep_going); });
 }
 
 Analysis hot_row() {
@@ -967,6 +984,7 @@ std::vector<Analysis> all_rows() {
       residual_row(),
       channels_row(),
       reuse_row(),
+      roofline_row(),
       sequentiality_row(),
       totals_row(),
   };

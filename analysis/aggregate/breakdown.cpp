@@ -687,7 +687,7 @@ static Fields<StepTimes> fields_of(const StepTimes*) {
            [](const StepTimes& of) { return std::round(of.bytes_per_second); }, {.unit = "bytes"});
 }
 
-static const Fields<TimedSteps>& fields_of(const TimedSteps*) {
+const Fields<TimedSteps>& fields_of(const TimedSteps*) {
   static const auto fields =
       Fields<TimedSteps>()
           .add("phase", "", &TimedSteps::phase)

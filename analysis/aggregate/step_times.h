@@ -13,6 +13,7 @@
 #include "analysis/aggregate/trace_axis.h"
 #include "analysis/common/page.h"
 #include "analysis/common/spread.h"
+#include "analysis/fields/declare.h"
 #include "analysis/index/session_index.h"
 
 namespace tt {
@@ -58,6 +59,7 @@ CountedTimes counted_times(const SessionIndex& index, Phase phase);
 std::optional<double> bytes_per_token(const SessionIndex& index, Phase phase);
 // "Times: median of 23 generate steps. Not in them: ... Verdict: ...", in one line.
 std::string to_text(const TimedSteps& steps);
+const Fields<TimedSteps>& fields_of(const TimedSteps*);
 
 // Of the timed_steps() in which the row has time. An expert that few tokens use has few steps.
 struct StepTimes {

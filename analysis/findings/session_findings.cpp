@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/aggregate/axis_rows.h"
+#include "analysis/common/machine_bounds.h"
 #include "analysis/common/verdict_counts.h"
 #include "analysis/tables/session_overview.h"
 #include "tracer/text/join.h"
@@ -434,17 +435,13 @@ std::uint64_t threads_of(const SessionFigures& f) {
 // Why the limit is not known, if the machine did not disturb the run.
 void add_unknown(const SessionFigures& f, const BandwidthFinding& bandwidth, Figures& figures) {
   const auto measured_with = f.info.fact_number("host.read_bandwidth_threads");
-  const std::string_view recorded = f.info.fact("host.no_read_bandwidth");
-  const bool is_import = !f.info.fact("trace.imported_from").empty();
   figures.add("unknown_because", may_have_waited(f, bandwidth.use)        ? "no_conditions"
                                  : bandwidth.use == BandwidthUse::Unclear ? "near_bandwidth"
                                  : other_device_computes(f)               ? "other_device"
                                  : !has_generated(f)                      ? "no_generation"
-                                 : bandwidth.bandwidth > 0                ? "few_steps"
-                                 : measured_with                          ? "other_threads"
-                                 : !recorded.empty()                      ? std::string(recorded)
-                                 : is_import                              ? "imported"
-                                                                          : "not_recorded");
+                                 : bandwidth.bandwidth > 0
+                                     ? "few_steps"
+                                     : machine_bounds(f.info, threads_of(f)).no_read_bandwidth);
   figures.add("rates", Count, static_cast<double>(f.step_read_rates.size()))
       .add("rates_needed", Count, static_cast<double>(kLeastRates))
       .add("threads", Count, static_cast<double>(threads_of(f)))
@@ -492,10 +489,7 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
   figures.add("limit", speed_limit(f, bandwidth))
       .add("speed", TokensPerSecond, f.speed.per_second())
       .add("bandwidth_use", to_text(bandwidth.use));
-  // From which part of it on an op is memory-bound, for the roofline of the page.
-  if (bandwidth.bandwidth > 0)
-    figures.add("read_bandwidth", Rate, bandwidth.bandwidth)
-        .add("near_bandwidth", Share, kNearBandwidth);
+  if (bandwidth.bandwidth > 0) figures.add("read_bandwidth", Rate, bandwidth.bandwidth);
   if (bandwidth.bound > 0) figures.add("bound_speed", TokensPerSecond, bandwidth.bound);
   if (bandwidth.median > 0) figures.add("read_rate", Rate, bandwidth.median);
   if (bandwidth.low > 0)
@@ -812,10 +806,8 @@ void advise_nothing(const SessionFigures& f, AdviceList& out) {
 
 BandwidthFinding bandwidth_use(const SessionFigures& f) {
   BandwidthFinding found;
-  // Measured with the threads of this session.
-  const auto measured_with = f.info.fact_number("host.read_bandwidth_threads");
-  if (measured_with && *measured_with == threads_of(f))
-    found.bandwidth = static_cast<double>(f.info.fact_number("host.read_bandwidth").value_or(0));
+  const MachineBounds bounds = machine_bounds(f.info, threads_of(f));
+  found.bandwidth = bounds.read_bandwidth;
   const std::vector<double>& rates = f.step_read_rates;
   if (!rates.empty()) found.median = rates[rates.size() / 2];
   // Order statistics: the median is between these ranks in 95 % of all samples.
@@ -828,8 +820,7 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
   }
   if (!only_cpu_computes(f)) return found;
   // Weights that fit into the last cache are not read from memory.
-  const auto cache = f.info.fact_number("host.last_cache_bytes").value_or(0);
-  if (f.weights_distinct.v > 0 && f.weights_distinct.v <= cache) {
+  if (f.weights_distinct.v > 0 && f.weights_distinct.v <= bounds.last_cache) {
     found.use = BandwidthUse::FromCache;
     return found;
   }
@@ -838,7 +829,7 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
   if (has_generated(f) && read > 0) found.bound = found.bandwidth * f.generated_tokens / read;
   found.fastest = f.fastest_read_rate;
   if (found.low <= 0) return found;
-  const double threshold = kNearBandwidth * found.bandwidth;
+  const double threshold = kNearBound * found.bandwidth;
   found.use = found.low >= threshold   ? BandwidthUse::Near
               : found.high < threshold ? BandwidthUse::Below
                                        : BandwidthUse::Unclear;

@@ -25,9 +25,8 @@ struct FailedCheck {
 std::vector<Advice> session_advice(const SessionFigures& figures,
                                    const std::optional<FailedCheck>& failed = {});
 
-// Whether the speed of reading is the limit. Near: at least kNearBandwidth of the read bandwidth
-// that was measured on the machine, with the number of threads of the session.
-inline constexpr double kNearBandwidth = 0.7;
+// Whether the speed of reading is the limit. Near: at least kNearBound of the read bandwidth that
+// was measured on the machine, with the number of threads of the session.
 enum class BandwidthUse : std::uint8_t {
   Unknown,    // not measured with these threads, too few steps, or a device other than the CPU
               // computes

@@ -458,7 +458,8 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
   });
   const range = (values: readonly number[]): readonly number[] =>
     values.length === 0 ? [1, 10] : logTicks(Math.min(...values), Math.max(...values));
-  const guided = table.guide ? rows.map(({ x }) => table.guide?.at(x) ?? 1) : [];
+  const guides = table.guides ?? [];
+  const guided = guides.flatMap(({ at }) => rows.map(({ x }) => at(x)).filter(Number.isFinite));
   const tx = range(rows.map(({ x }) => x));
   const ty = range([...rows.map(({ y }) => y), ...guided]);
   const text = (unit: Unit, value: number): string => formatValue(unit, value);
@@ -472,32 +473,27 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
     ...grid(tx, xs?.unit ?? 'number', plot, measure, (value) => [x(value), 'across']),
     ...grid(ty, ys?.unit ?? 'number', plot, measure, (value) => [y(value), 'up']),
   ];
-  let guideBox: Box | undefined;
-  if (table.guide) {
+  const dots = rows.map(({ x: vx, y: vy }): Box => ({ x: x(vx) - 8, y: y(vy) - 8, w: 16, h: 16 }));
+  const named: Box[] = [];
+  for (const { name, at: valueAt } of guides) {
     // Only where it is inside the plot.
     const line = Array.from({ length: 101 }, (_, i): [number, number] => {
       const at = (tx[0] ?? 1) * ((tx.at(-1) ?? 10) / (tx[0] ?? 1)) ** (i / 100);
-      return [x(at), y(table.guide?.at(at) ?? 1)];
+      return [x(at), y(valueAt(at))];
     }).filter(([, top]) => top >= plot.y && top <= plot.y + plot.h);
     shapes.push({ is: 'path', points: line, tone: MARK, dashed: true });
-    // Its name is where it covers no point: at the right end, else further to the left.
-    const name = table.guide.name;
-    const dots = rows.map(({ x: vx, y: vy }): Box => ({
-      x: x(vx) - 8,
-      y: y(vy) - 8,
-      w: 16,
-      h: 16,
-    }));
+    // Its name is where it covers no point and no other name: at the right end, else further to the left.
     const places = line.map(([end, top]): Box => {
       const w = measure(name);
       const left = Math.max(plot.x + 4, end - 8 - w);
       return { x: left, y: top < plot.y + 16 ? top + 21 : top - 17, w, h: 14 };
     });
-    guideBox = places.findLast((box) => !dots.some((dot) => overlap(dot, box))) ?? places.at(-1);
-    if (guideBox)
-      shapes.push({ is: 'text', x: guideBox.x, y: guideBox.y + 7, text: name, align: 'start', tone: TEXT }); // prettier-ignore
+    const taken = [...dots, ...named];
+    const free = places.findLast((box) => !taken.some((one) => overlap(one, box))) ?? places.at(-1); // prettier-ignore
+    if (!free) continue;
+    named.push(free);
+    shapes.push({ is: 'text', x: free.x, y: free.y + 7, text: name, align: 'start', tone: TEXT });
   }
-  const named: Box[] = guideBox ? [guideBox] : [];
   const items = rows.map(({ row, x: vx, y: vy }): Item => {
     shapes.push({ is: 'dot', x: x(vx), y: y(vy), r: 4.5, tone: series(0) });
     const text = labelOf(table, row);

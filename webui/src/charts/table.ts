@@ -79,8 +79,8 @@ export interface ChartTable {
   readonly signed?: true;
   // Horizontal lines: a median, a limit.
   readonly marks?: readonly { readonly name: string; readonly value: number }[];
-  // Of a chart of points: y by x, from the left end to the right one.
-  readonly guide?: { readonly name: string; readonly at: (x: number) => number };
+  // Of a chart of points: lines, each y by x, from the left end to the right one; not where y is NaN.
+  readonly guides?: readonly { readonly name: string; readonly at: (x: number) => number }[];
 }
 
 const ORDERED: readonly KeyOf[] = ['step', 'token', 'layer', 'expert', 'bytes', 'number'];

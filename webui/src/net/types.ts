@@ -80,6 +80,8 @@ export type ValuesPicture = Schemas['ComparedValuesPicture'];
 export type ValuesPictureQuery = operations['comparedValuesPicture']['parameters']['query'];
 export type Breakdown = Schemas['Breakdown'];
 export type BreakdownRow = Schemas['BreakdownRow'];
+export type Roofline = Schemas['Roofline'];
+export type RooflineRow = Schemas['RooflineRow'];
 export type Sequentiality = Schemas['Sequentiality'];
 export type Conditions = Schemas['Conditions'];
 export type Findings = Schemas['Findings'];
@@ -373,6 +375,22 @@ export const breakdown = object<Breakdown>({
   total: num,
   rows: list(breakdownRow),
   sums: breakdownRow,
+});
+
+export const roofline = object<Roofline>({
+  text: str,
+  read_bandwidth: nullable(num),
+  compute_peak: nullable(num),
+  times: object<Roofline['times']>({ text: str }),
+  rows: list(
+    object<RooflineRow>({
+      name: str,
+      op_kind: str,
+      text: str,
+      above_bound_ns: nullable(num),
+      step_ns: object<RooflineRow['step_ns']>({ median: num }),
+    }),
+  ),
 });
 
 const comparedSums = {

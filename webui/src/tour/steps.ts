@@ -97,7 +97,7 @@ export const TOUR: readonly TourStep[] = [
     title: 'Memory-bound',
     text: [
       'For each token the processor has to read nearly all weights. Often it waits for them: memory delivers fewer numbers per second than it could compute. This is called memory-bound. Then a faster processor does not help, but smaller weights may.',
-      'Each dot in the picture is an op. If the speed of the memory was measured, a line shows its limit. A dot above the line got its numbers from a cache, a small and faster memory inside the processor.',
+      'Each dot in the picture is an op. If the speed of the memory was measured, a rising line shows its limit, and a level line shows how fast the processor computes at most. A dot above that line got its numbers from a cache, a small and faster memory inside the processor.',
     ],
     try: 'Point at the highest dot. How many operations does it do with each byte that it reads?',
     panel: 'analytics',

@@ -4,7 +4,7 @@ import type { Kind } from '../../charts/scene';
 import type { ChartTable } from '../../charts/table';
 import type { ApiResult } from '../../net/api';
 import type { Check } from '../../net/check';
-import type { Findings, QueryRows } from '../../net/types';
+import type { QueryRows } from '../../net/types';
 import { ok } from '../../result';
 import { parseFilter, sqlFilter } from '../../state/view/filter';
 import type { OpenSession } from '../../state/session/open_session';
@@ -73,9 +73,6 @@ export const askRoute = <T>(session: OpenSession, path: string, query: RouteQuer
   shared(session, requestText(path, query), () =>
     session.context.api.analysis(session.id, path, check, query),
   ); // prettier-ignore
-
-export const askFindings = (session: OpenSession): ApiResult<Findings> =>
-  shared(session, 'findings', () => session.context.api.findings(session.id));
 
 // A chart of several answers, one of which is named where the request can be copied. `asks`: all that
 // it may ask, for a file, which has to hold them before an answer says which ones are needed.

@@ -71,7 +71,7 @@ export const colourOf = (by: By, name: string): { readonly colour?: number } => 
 };
 
 // The steps that the times of an answer are of, in the words of the server.
-export const timesOf = ({ times }: Pick<Breakdown, 'times'>): { readonly basis?: string } =>
+const timesOf = ({ times }: Pick<Breakdown, 'times'>): { readonly basis?: string } =>
   times ? { basis: times.text } : {};
 
 // Rows by what they cost, the most costly first; layers in their order. Time is that of one step: a

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { componentName, layerName, tokenText } from '../../../src/format';
-import type { AccessPattern, Breakdown, Conditions, Determinism } from '../../../src/net/types';
+import type { AccessPattern, Conditions, Determinism, Roofline } from '../../../src/net/types';
 import { CHARTS } from '../../../src/panels/analytics/all_charts';
 import { isDisturbed } from '../../../src/state/view/answer';
 import { AnalyticsPage } from '../support/analytics_page';
@@ -33,44 +33,66 @@ async function sql(fixture: PageFixture, statement: string): Promise<Expected> {
   return rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i] ?? null])));
 }
 
+// All rows of a statement in a fixed order: an answer has at most 1000.
+async function allRows(fixture: PageFixture, statement: string): Promise<Expected> {
+  const rows: Record<string, Cell>[] = [];
+  for (let more = true; more;) {
+    const some = await sql(fixture, `${statement} LIMIT 1000 OFFSET ${rows.length}`);
+    rows.push(...some);
+    more = some.length === 1000;
+  }
+  return rows;
+}
+
 const number = (cell: Cell | undefined): number => Number(cell ?? 0);
 
-// ---- The roofline: medians of the breakdown ----------------------------------------------
+// ---- The roofline: the times of ops, step by step ----------------------------------------
 
+// By type, or by the name of the output without its layer. Bounds are those of REST.
 async function costs(fixture: PageFixture, by: 'op' | 'op_kind'): Promise<Expected> {
-  const { rows } = await fixture.get<Breakdown>(`breakdown?by=${by}&step_times=true&phase=generate&limit=10000`); // prettier-ignore
-  const named = await sql(fixture, 'SELECT DISTINCT tensor_name, operation_type AS kind, component FROM op_total'); // prettier-ignore
-  const groups = new Map<string, { op: string; time: number }>();
-  for (const { name: key, step_ns: times } of rows) {
-    if (!times) continue;
-    const own = named.find((one) => one.tensor_name === key);
-    const kind = String(own?.kind);
+  const machine = await fixture.get<Conditions>('conditions');
+  const clean = isDisturbed(machine) ? number((await sql(fixture, "SELECT count(*) AS n FROM step WHERE phase = 'generate' AND verdict = 'clean' AND timing = 'fast'"))[0]?.n) : 0; // prettier-ignore
+  const only = clean > 0 ? "AND (s.verdict = 'clean' OR s.verdict IS NULL)" : '';
+  const ops = await allRows(
+    fixture,
+    `SELECT o.step AS step, o.tensor_name AS name, o.operation_type AS kind, o.component AS component, sum(o.duration_ns) AS ns
+     FROM op o JOIN step s ON s.step = o.step WHERE s.phase = 'generate' AND s.timing = 'fast' AND s.step > 0 ${only}
+     GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
+  );
+  const groups = new Map<string, { op: string; kind: string; steps: Map<Cell, number> }>();
+  for (const { step = null, name: output, kind: type, component, ns } of ops) {
+    const [key, kind] = [String(output), String(type)];
     // An op of all layers is one row.
     const all = key.startsWith('node_') ? kind.toLowerCase() : key.startsWith('cache_') ? key.slice(0, 7) : key.replace(/-.*/, ''); // prettier-ignore
-    const op = by === 'op' ? all : key;
-    const id = by === 'op' ? `${op} ${kind} ${own?.component ?? ''}` : op;
-    groups.set(id, { op, time: times.median + (groups.get(id)?.time ?? 0) });
+    const op = by === 'op' ? all : kind;
+    const id = by === 'op' ? `${op} ${kind} ${component ?? ''}` : op;
+    const group = groups.get(id) ?? { op, kind, steps: new Map<Cell, number>() };
+    groups.set(id, group);
+    group.steps.set(step, (group.steps.get(step) ?? 0) + number(ns));
   }
-  return [...groups.values()]
-    .toSorted((a, b) => b.time - a.time)
-    .map(({ op, time }) => ({ op, 'time of a step (ns)': time }));
+  const { rows } = await fixture.get<Roofline>(`roofline?by=${by}&limit=10000`);
+  expect(rows).toHaveLength(groups.size);
+  return rows.map(({ name, op_kind: kind, component, above_bound_ns: above, text }) => {
+    const own = groups.get(by === 'op' ? `${name} ${kind} ${component ?? ''}` : name);
+    const times = [...(own?.steps.values() ?? [])].filter((ns) => ns > 0).toSorted((a, b) => a - b);
+    return {
+      op: name,
+      'time of a step (ns)': times[Math.ceil(times.length / 2) - 1] ?? null,
+      'above the bound (ns)': above,
+      limit: text,
+    };
+  });
 }
 
 // ---- Distances of reuse: a walk over the reads --------------------------------------------
 
 async function distances(fixture: PageFixture): Promise<Expected> {
-  // An answer has at most 1000 rows.
-  const reads: Record<string, Cell>[] = [];
-  for (let more = true; more; ) {
-    const some = await sql(
-      fixture,
-      `SELECT file_offset AS at, size_bytes AS size FROM access
-       WHERE tensor_kind = 'weight' AND write = 0 AND file_offset IS NOT NULL AND size_bytes > 0
-       ORDER BY step, op, access, part LIMIT 1000 OFFSET ${reads.length}`,
-    );
-    reads.push(...some);
-    more = some.length === 1000;
-  }
+  const reads = await allRows(
+    fixture,
+    `SELECT file_offset AS at, size_bytes AS size FROM access
+     WHERE tensor_kind = 'weight' AND write = 0 AND file_offset IS NOT NULL AND size_bytes > 0
+     ORDER BY step, op, access, part`,
+  );
   const buckets = new Map<number, { reads: number; bytes: number }>();
   reads.forEach(({ at: place, size }, at) => {
     const before = reads.findLastIndex((one, i) => i < at && one.at === place);

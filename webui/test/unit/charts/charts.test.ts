@@ -189,7 +189,7 @@ describe('points', () => {
         { name: 'x', unit: 'ops/byte', values: [1, 10, null] },
         { name: 'y', unit: 'ops/s', values: [1e9, 1e10, null] },
       ],
-      guide: { name: 'bandwidth', at: (x) => x * 4e9 },
+      guides: [{ name: 'bandwidth', at: (x) => x * 4e9 }],
     };
     const scene = sceneOf(points, 'points', SIZE, measure);
     expect(scene.items.map(({ row }) => row)).toEqual([0, 1]);

@@ -1,125 +1,103 @@
-// The roofline of a session whose machine's read bandwidth was measured: the line, the bound of each op
-// and its verdict. The statement itself is tested in the browser.
+// The roofline draws what the server says: the lines of both rates, the bars up to the bound and above
+// it, the order and the words. What the server decides is tested in tests/analysis and in the browser.
 import { describe, expect, it } from 'vitest';
 import { sceneOf } from '../../../../src/charts/scene';
-import type { ChartTable } from '../../../../src/charts/table';
-import type { QueryRows } from '../../../../src/net/types';
-import { ROOFLINE, verdictOf } from '../../../../src/panels/analytics/pages/roofline';
-import { scopeOf } from '../../../../src/panels/analytics/spec';
-import { ok } from '../../../../src/result';
-import type { OpenSession } from '../../../../src/state/session/open_session';
-import { emptyView } from '../../../../src/state/view/view';
+import type { Roofline, RooflineRow } from '../../../../src/net/types';
+import { chartOf } from '../../../../src/panels/analytics/pages/roofline';
 
-const COLUMNS = ['tensor_name', 'name', 'operation_type', 'component', 'operations_per_byte'];
+const SIZE = { width: 600, height: 300 };
+const measure = (text: string): number => 6 * text.length;
 
-// 2000 bytes of each layer in 1000 ns, and 100 bytes in 500 ns: 2 GB/s and 0.2 GB/s.
-const OPS: QueryRows = {
-  columns: COLUMNS,
-  rows: [
-    ['ffn_up-0', 'ffn_up', 'MUL_MAT', 'ffn', 2],
-    ['ffn_up-1', 'ffn_up', 'MUL_MAT', 'ffn', 2],
-    ['norm-0', 'norm', 'RMS_NORM', 'norm', null],
-  ],
-  more: false,
-};
-const step = (median: number, rate: number) => ({ median, p5: median, p95: median, steps: 3, per_token: median, share: 0.1, bytes_per_second: rate }); // prettier-ignore
-const TIMES = { phase: 'generate', text: 'Times: median of 3 generate steps. Verdict: clean.' };
-const BY: Readonly<Record<string, readonly object[]>> = {
-  op: [
-    { name: 'ffn_up-0', step_ns: step(1000, 2e9) },
-    { name: 'ffn_up-1', step_ns: step(1000, 2e9) },
-    { name: 'norm-0', step_ns: step(500, 2e8) },
-    { name: 'only-learned' },
-  ],
-  op_kind: [
-    { name: 'MUL_MAT', step_ns: step(2000, 2e9) },
-    { name: 'RMS_NORM', step_ns: step(500, 2e8) },
-  ],
-};
-
-async function tables(bandwidth: number | null): Promise<Readonly<Record<string, ChartTable>>> {
-  const figures = bandwidth === null ? [] : [{ name: 'read_bandwidth', value: bandwidth, unit: 'bytes/s' }, { name: 'near_bandwidth', value: 0.7, unit: 'share' }]; // prettier-ignore
-  const asked: string[] = [];
-  const session = {
-    id: 's',
-    data: { stepTotals: { steps: 3 } },
-    active: { peek: () => false },
-    context: {
-      api: {
-        query: (_id: string, sql: string) => {
-          asked.push(sql);
-          return Promise.resolve(ok(OPS));
-        },
-        analysis: (_id: string, _path: string, _check: unknown, { by, step_times }: { by: string; step_times: boolean }) =>
-          Promise.resolve(ok({ rows: step_times ? BY[by] : [], times: TIMES })),
-        findings: () => Promise.resolve(ok({ findings: [{ figures }] })),
-      },
-    },
-  } as unknown as OpenSession; // prettier-ignore
-  const scope = scopeOf(emptyView, 6, 0);
-  const entries = ROOFLINE.map(async ({ id, request }): Promise<[string, ChartTable]> => {
-    const table = await request(scope).load(session);
-    if (!table.ok) throw new Error(id);
-    return [id, table.value];
-  });
-  const all = Object.fromEntries(await Promise.all(entries));
-  // The phase of the times, although the view shows all.
-  expect(asked.every((sql) => sql.includes("phase = 'generate'"))).toBe(true);
-  return all;
-}
+const row = (of: Partial<RooflineRow>): RooflineRow => ({
+  name: 'ffn_up',
+  op_kind: 'MUL_MAT',
+  component: 'ffn',
+  limit: 'overhead',
+  text: 'overhead: the bound is 50.0 % of its time',
+  above_bound_ns: 1000,
+  step_ns: { p5: 1900, median: 2000, p95: 2100 },
+  steps: 3,
+  share: 0.8,
+  bound_ns: 1000,
+  read_bound_ns: 1000,
+  compute_bound_ns: 100,
+  executions: 2,
+  bytes: 4000,
+  memory_bytes: 4000,
+  operations: 8000,
+  operations_per_byte: 2,
+  operations_per_second: 4e9,
+  bytes_per_second: 2e9,
+  ...of,
+});
+const body = (of: Partial<Roofline>): Roofline =>
+  ({
+    by: 'op',
+    text: 'Bounds with 1 thread: …',
+    read_bandwidth: 4e9,
+    compute_peak: 6e9,
+    threads: 1,
+    near: 0.7,
+    times: { text: 'Times: median of 3 generate steps.' },
+    total: 2,
+    rows: [
+      row({}),
+      row({ name: 'norm', op_kind: 'RMS_NORM', component: 'norm', above_bound_ns: null, bound_ns: null, memory_bytes: 0, operations_per_byte: null }),
+    ],
+    ...of,
+  }) as Roofline; // prettier-ignore
 
 describe('the roofline', () => {
-  it('has the line of the measured bandwidth, and only ops with counted operations', async () => {
-    const { roofline } = await tables(4e9);
-    expect(roofline?.keys).toEqual(['ffn_up']);
-    expect(roofline?.guide?.at(2)).toBe(8e9);
-    const scene = roofline && sceneOf(roofline, 'points', { width: 600, height: 300 }, (text) => 6 * text.length); // prettier-ignore
-    expect(scene?.shapes.some((shape) => shape.is === 'path' && shape.dashed)).toBe(true);
-    expect(scene?.shapes).toContainEqual(expect.objectContaining({ is: 'text', text: 'read bandwidth of this machine' })); // prettier-ignore
-    // Its name covers no op where the plot has room: here ops are around the right end of the line.
-    if (!roofline) throw new Error('no roofline');
-    const near = [0.3, 0.5, 0.7, 1, 1.4, 2].flatMap((part) => [1, 1.2, 1.4, 1.6, 1.8].map((x) => [x, part * x * 4e9] as const)); // prettier-ignore
-    const ops = [[0.02, 1e8] as const, ...near];
-    const series = roofline.series.map((one, n) => ({ ...one, values: ops.map((op) => op[n] ?? 0) })); // prettier-ignore
-    const table = { ...roofline, keys: ops.map((_, n) => `op ${n}`), series };
-    const { shapes } = sceneOf(table, 'points', { width: 900, height: 300 }, (text) => 6 * text.length); // prettier-ignore
-    const name = shapes.find((shape) => shape.is === 'text' && shape.text === roofline.guide?.name);
+  it('has a line for each known rate, the one of reading up to the other one', () => {
+    const table = chartOf(body({}), 'points');
+    expect(table.keys).toEqual(['ffn_up']); // the norm has no place
+    const [read, compute] = table.guides ?? [];
+    expect([read?.at(1), read?.at(1.5), read?.at(2)]).toEqual([4e9, 6e9, NaN]);
+    expect([compute?.at(1), compute?.at(9)]).toEqual([6e9, 6e9]);
+    const rows = [row({}), row({ name: 'kqv', operations_per_byte: 0.5 })];
+    const { shapes } = sceneOf(chartOf(body({ rows }), 'points'), 'points', SIZE, measure);
+    expect(shapes.filter((shape) => shape.is === 'path' && shape.dashed)).toHaveLength(2);
+    for (const text of ['read bandwidth of this machine', 'compute peak of this machine'])
+      expect(shapes).toContainEqual(expect.objectContaining({ is: 'text', text }));
+    expect(chartOf(body({ read_bandwidth: null }), 'points').guides).toHaveLength(1);
+    expect(chartOf(body({ compute_peak: null }), 'points').guides?.map(({ at }) => at(9))).toEqual([36e9]); // prettier-ignore
+  });
+
+  it('writes the name of a line where it covers neither an op nor another name', () => {
+    const near = [0.3, 0.5, 0.7, 1, 1.4, 2].flatMap((part) => [0.7, 0.9, 1, 1.2, 1.4].map((x) => [x, part * x * 4e9] as const)); // prettier-ignore
+    const rows = [[0.02, 1e8] as const, ...near].map(([x, y], n) => row({ name: `op ${n}`, operations_per_byte: x, operations_per_second: y })); // prettier-ignore
+    const table = chartOf(body({ rows }), 'points');
+    const { shapes } = sceneOf(table, 'points', { width: 900, height: 300 }, measure);
     const dots = shapes.filter((shape) => shape.is === 'dot');
-    expect(dots).toHaveLength(ops.length);
-    for (const { x, y } of dots) {
-      const w = 6 * (roofline.guide?.name.length ?? 0);
-      const [left, top] = name?.is === 'text' ? [name.align === 'end' ? name.x - w : name.x, name.y] : [NaN, NaN]; // prettier-ignore
-      expect(x + 4 < left || x - 4 > left + w || y + 4 < top - 7 || y - 4 > top + 7).toBe(true);
-    }
+    expect(dots).toHaveLength(rows.length);
+    const boxes = (table.guides ?? []).map(({ name }) => {
+      const text = shapes.find((shape) => shape.is === 'text' && shape.text === name);
+      const [x, y] = text?.is === 'text' ? [text.x, text.y] : [NaN, NaN];
+      return { left: x, right: x + measure(name), top: y - 7, bottom: y + 7 };
+    });
+    const [read, compute] = boxes;
+    if (!read || !compute) throw new Error('no names');
+    for (const { left, right, top, bottom } of boxes)
+      for (const { x, y } of dots)
+        expect(x + 4 < left || x - 4 > right || y + 4 < top || y - 4 > bottom).toBe(true);
+    expect(read.right < compute.left || compute.right < read.left || read.bottom < compute.top || compute.bottom < read.top).toBe(true); // prettier-ignore
   });
 
-  it('has the medians of a step with their bound, the most time first, and a verdict of each', async () => {
-    const { above_bound: ops, above_bound_kind: kinds, op_rate: rate } = await tables(4e9);
-    for (const table of [ops, kinds, rate]) expect(table?.basis).toBe(TIMES.text);
-    expect(kinds?.keys).toEqual(['MUL_MAT', 'RMS_NORM']);
-    expect(ops?.keys).toEqual(['ffn_up', 'norm']);
-    // 4000 and 100 bytes at 4 bytes per ns.
-    for (const table of [ops, kinds]) {
-      expect(table?.series.map(({ values }) => values)).toEqual([[1000, 25], [1000, 475]]);
-      expect(table?.notes?.[0]).toBe('2 µs, not memory-bound, 50 % of the bound');
-    }
-    expect(rate?.series[0]?.values).toEqual([2e9, 2e8]);
-    expect(rate?.marks).toEqual([{ name: 'read bandwidth', value: 4e9 }]);
-  }); // prettier-ignore
-
-  it('calls memory-bound what the threshold of the server says', () => {
-    const bound = { bandwidth: 1e9, near: 0.7, fromCache: false };
-    expect(verdictOf(0.7e9, bound)).toBe('memory-bound, 70 % of the bound');
-    expect(verdictOf(0.69e9, bound)).toBe('not memory-bound, 69 % of the bound');
-    expect(verdictOf(1.2e9, bound)).toBe('120 % of the bound, from caches');
-    expect(verdictOf(0.7e9, { ...bound, bandwidth: null })).toBe('');
+  it('divides the time at the bound, and says what the server says of each op', () => {
+    const table = chartOf(body({}), 'time');
+    expect(table.series.map(({ name, values }) => [name, values])).toEqual([
+      ['time of the bound', [1000, null]],
+      ['above the bound', [1000, null]],
+      ['no bound is known', [null, 2000]],
+    ]);
+    expect(table.notes?.[0]).toBe('2 µs, overhead: the bound is 50.0 % of its time');
+    expect(table.basis).toBe('Times: median of 3 generate steps. Bounds with 1 thread: …');
+    const unknown = body({ rows: [row({ above_bound_ns: null })] });
+    expect(chartOf(unknown, 'time').series.map(({ name }) => name)).toEqual(['time of a step']);
   });
 
-  it('without a measurement has neither line nor bound', async () => {
-    const { roofline, above_bound: above, op_rate: rate } = await tables(null);
-    expect(roofline?.guide).toBeUndefined();
-    expect(above?.series.map(({ values }) => values)).toEqual([[2000, 500]]);
-    expect(rate?.marks).toBeUndefined();
-    expect(roofline?.part).toContain('no bound');
+  it('marks the read bandwidth among the rates, if it is known', () => {
+    expect(chartOf(body({}), 'rate').marks).toEqual([{ name: 'read bandwidth', value: 4e9 }]);
+    expect(chartOf(body({ read_bandwidth: null }), 'rate').marks).toBeUndefined();
   });
 });
