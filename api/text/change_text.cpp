@@ -1,5 +1,6 @@
 #include "api/text/change_text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <format>
 #include <vector>
@@ -156,6 +157,20 @@ std::string chosen_text(const Comparison& comparison) {
                         other->left.text, percent(other->left.probability), other->right.text,
                         percent(other->right.probability));
   return text;
+}
+
+std::string tokens_text(const Comparison& comparison) {
+  const TokenAlignment& tokens = comparison.tokens;
+  if (tokens.common == tokens.left && tokens.common == tokens.right) {
+    const bool is_altered =
+        std::ranges::contains(comparison.causes, DifferenceKind::Altered, &DifferenceCause::kind);
+    return is_altered ? "The change at the breakpoint did not change the text."
+                      : std::format("The same {}.", counted(tokens.common, "token"));
+  }
+  return tokens.common == std::min(tokens.left, tokens.right)
+             ? std::format("No token differs: one session ended after {}.",
+                           counted(tokens.common, "token"))
+             : std::format("The first token that differs is token {}.", tokens.common);
 }
 
 std::string what_changed(const Comparison& comparison) {

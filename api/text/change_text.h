@@ -15,6 +15,9 @@ namespace tt {
 // machine, and two sessions may not: the interval does not contain that difference.
 std::string what_changed(const Comparison& comparison);
 
+// Where the texts of the sessions differ: "The first token that differs is token 7."
+std::string tokens_text(const Comparison& comparison);
+
 // How the probabilities of chosen tokens differ: "Probabilities of 12 tokens that both sessions
 // chose after the same text: the first difference at token 7 ...". Empty: not captured in both.
 std::string chosen_text(const Comparison& comparison);

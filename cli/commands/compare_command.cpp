@@ -136,10 +136,9 @@ void print_totals(const Comparison& comparison) {
   print_counted(comparison);
 }
 
-void print_tokens(const TokenAlignment& tokens) {
-  print_line("\n{} on the left, {} on the right, {}", counted(tokens.left, "token"), tokens.right,
-             tokens.common == 1 ? "the first one is identical"
-                                : std::format("the first {} are identical", tokens.common));
+void print_tokens(const Comparison& comparison) {
+  print_line("\n{} on the left, {} on the right. {}", counted(comparison.tokens.left, "token"),
+             comparison.tokens.right, tokens_text(comparison));
 }
 
 void print_templates(const std::vector<ComparedTemplate>& templates) {
@@ -338,7 +337,7 @@ int run(const CompareOptions& options) {
   print_facts(comparison->facts);
   print_causes(comparison->causes);
   if (!minimal) print_totals(*comparison);
-  print_tokens(comparison->tokens);
+  print_tokens(*comparison);
   if (comparison->chosen) print_line("{}", escape_control_chars(chosen_text(*comparison)));
   if (!minimal) print_templates(comparison->templates);
   print_rows(*comparison, options.by, options.limit);

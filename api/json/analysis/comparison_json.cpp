@@ -28,7 +28,8 @@ Json token_side(const std::optional<Token>& token, const std::optional<Ns>& ns) 
   return json;
 }
 
-Json tokens_json(const TokenAlignment& tokens) {
+Json tokens_json(const Comparison& comparison) {
+  const TokenAlignment& tokens = comparison.tokens;
   Json rows = Json::array();
   for (const ComparedToken& row : tokens.rows.rows) {
     rows.push_back({{"index", row.index},
@@ -38,6 +39,7 @@ Json tokens_json(const TokenAlignment& tokens) {
   return {{"left", tokens.left},
           {"right", tokens.right},
           {"common", tokens.common},
+          {"text", tokens_text(comparison)},
           {"rows", std::move(rows)}};
 }
 
@@ -164,7 +166,7 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
       {"phase", to_text(comparison.phase)},
       {"total", to_json(comparison.total)},
       {"step_ns", std::move(step_times)},
-      {"tokens", tokens_json(comparison.tokens)},
+      {"tokens", tokens_json(comparison)},
       {"chosen", chosen_json(comparison)},
       {"templates", std::move(templates)},
       {"rows", std::move(rows)}};

@@ -37,6 +37,28 @@ TEST(ComparisonJson, SaysHowMuchMemoryBothNeed) {
       << text();
 }
 
+// The only sentence about it: tt compare and the page show this one.
+TEST(ComparisonJson, SaysWhereTheTextsDiffer) {
+  const SmallSession session(prompt_steps({{30, Timing::Fast}}));
+  const auto reader = SessionReader::open(session.path).value();
+  const auto index = SessionIndex::build(reader).value();
+  const ComparedSession side{.index = index, .reader = reader};
+  Comparison comparison = compare(side, side).value();
+  const auto text = [&](std::uint32_t left, std::uint32_t right, std::uint32_t common) {
+    comparison.tokens.left = left;
+    comparison.tokens.right = right;
+    comparison.tokens.common = common;
+    return to_json(comparison, index.info(), index.info())["tokens"]["text"].get<std::string>();
+  };
+  EXPECT_EQ(text(30, 30, 30), "The same 30 tokens.");
+  EXPECT_EQ(text(30, 30, 7), "The first token that differs is token 7.");
+  EXPECT_EQ(text(30, 30, 0), "The first token that differs is token 0.");
+  EXPECT_EQ(text(30, 40, 30), "No token differs: one session ended after 30 tokens.");
+  comparison.causes.push_back({.kind = DifferenceKind::Altered, .facts = {}});
+  EXPECT_EQ(text(30, 30, 30), "The change at the breakpoint did not change the text.");
+  EXPECT_EQ(text(30, 30, 7), "The first token that differs is token 7.");
+}
+
 // What was only measured while graphs were learned has no time, no difference and no ratio.
 TEST(ComparisonJson, HasNoDifferenceOfWhatWasNotMeasured) {
   const SmallSession a(prompt_steps({{30, Timing::Learned}})),

@@ -406,7 +406,7 @@ const comparedSession = object<SessionComparison['left']>({ id: str, title: str 
 export const comparison = object<SessionComparison>({
   left: comparedSession,
   right: comparedSession,
-  tokens: object<SessionComparison['tokens']>({ left: num, right: num }),
+  tokens: object<SessionComparison['tokens']>({ left: num, right: num, text: str }),
   causes: list(object<SessionComparison['causes'][number]>({ kind: str, title: str, reason: str })),
   total: object<ComparedSums>(comparedSums),
   rows: list(object<SessionComparison['rows'][number]>({ name: str, ...comparedSums })),

@@ -28,7 +28,7 @@ export function SessionHead({ found }: { found: Found }) {
   );
   return (
     <section class="compare-facts" aria-label="Compared sessions">
-      {isAltered ? <Effect found={found} /> : change}
+      {isAltered ? <p class="compare-change">{found.tokens.text}</p> : change}
       {isAltered && effect}
       <Titles found={found} />
       {found.causes.length > 0 && (
@@ -46,21 +46,6 @@ export function SessionHead({ found }: { found: Found }) {
 }
 
 const hasAltered = ({ causes }: Found): boolean => causes.some(({ kind }) => kind === 'altered');
-const isOneText = ({ tokens }: Found): boolean =>
-  tokens.common === tokens.left && tokens.common === tokens.right;
-
-function Effect({ found }: { found: Found }) {
-  const { tokens } = found;
-  return (
-    <p class="compare-change">
-      {isOneText(found)
-        ? 'The change at the breakpoint did not change the text.'
-        : tokens.common === Math.min(tokens.left, tokens.right)
-          ? `No token differs: one session ended after ${plural(tokens.common, 'token')}.`
-          : `The first token that differs is token ${tokens.common}.`}
-    </p>
-  );
-}
 
 const MAX_CHANGES = 6; // the table of causes has all
 
@@ -125,14 +110,9 @@ function Unmatched({ found }: { found: Found }) {
     others.length > 0
       ? `The cause is above: ${others.map(({ title }) => title.toLowerCase()).join(' and ')}.`
       : 'A prompt evaluated in other parts, or a reused one, has other graphs.';
-  const sameTokens = isOneText(found)
-    ? `The same ${plural(tokens.common, 'token')}.`
-    : tokens.common === 0
-      ? 'The texts differ from the first token on.'
-      : `The texts are the same up to token ${tokens.common - 1}.`;
   return (
     <p>
-      {!hasAltered(found) && `${sameTokens} `}
+      {!hasAltered(found) && `${tokens.text} `}
       {left + right === 0
         ? 'Every graph has its counterpart.'
         : `Ops that only one session runs: in ${[...graphsOf(left, 'this session'), ...graphsOf(right, 'the other one')].join(' and ')}. ${reason}`}
