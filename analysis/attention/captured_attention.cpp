@@ -1,13 +1,16 @@
 #include "analysis/attention/captured_attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <format>
 #include <map>
 #include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/common/format_units.h"
 #include "analysis/common/no_such_part.h"
 #include "analysis/common/rebuilt.h"
 #include "analysis/common/session_layers.h"
@@ -265,6 +268,46 @@ std::expected<Page<MeanAttention>, TraceError> mean_attention(const SessionReade
   return page;
 }
 
+namespace {
+
+// What the head with the largest value does.
+struct AttentionMeasure {
+  const char *name, *does;
+  std::optional<double> (*value)(const HeadAttention&);
+  std::string (*text)(double);
+};
+std::string weight_text(double weight) { return format_percent(weight, 1); }
+constexpr std::array kAttentionMeasures = std::to_array<AttentionMeasure>({
+    {"previous", "attends most to the previous token",
+     [](const HeadAttention& of) { return std::optional(of.previous); }, weight_text},
+    {"first", "attends most to the first token",
+     [](const HeadAttention& of) { return std::optional(of.first); }, weight_text},
+    {"induction", "attends most to what followed the same token before",
+     [](const HeadAttention& of) { return of.induction; }, weight_text},
+    {"entropy", "spreads its attention most",
+     [](const HeadAttention& of) { return std::optional(of.entropy); },
+     [](double bits) { return std::format("{:.3g} bits", bits); }},
+    {"distance", "looks farthest back",
+     [](const HeadAttention& of) { return std::optional(of.distance); },
+     [](double tokens) { return std::format("{:.3g} tokens", tokens); }},
+});
+
+std::vector<LargestHead> largest_heads(const std::vector<HeadAttention>& heads) {
+  std::vector<LargestHead> largest;
+  for (const AttentionMeasure& measure : kAttentionMeasures) {
+    const auto most = std::ranges::max_element(heads, {}, measure.value);
+    if (most == heads.end() || !measure.value(*most)) continue;
+    largest.push_back({.measure = measure.name,
+                       .layer = most->layer,
+                       .head = most->head,
+                       .text = std::format("Layer {} head {} {}: {}", most->layer.v, most->head,
+                                           measure.does, measure.text(*measure.value(*most)))});
+  }
+  return largest;
+}
+
+}  // namespace
+
 std::expected<AttentionTable, TraceError> attention_table(const SessionReader& reader,
                                                           const ContinueCheck& keep_going) {
   const auto tokens = reader.tokens(0, UINT32_MAX);
@@ -290,6 +333,7 @@ std::expected<AttentionTable, TraceError> attention_table(const SessionReader& r
                                                                  .induction = {}});
     if (sums.repeated > 0) head.induction = sums.induction / static_cast<double>(sums.repeated);
   }
+  table.largest = largest_heads(table.heads);
   return table;
 }
 
@@ -344,9 +388,20 @@ static Fields<HeadAttention> fields_of(const HeadAttention*) {
            &HeadAttention::induction);
 }
 
+static Fields<LargestHead> fields_of(const LargestHead*) {
+  return Fields<LargestHead>("LargestHead")
+      .add("measure", "a field of `heads`", &LargestHead::measure)
+      .add("layer", "", &LargestHead::layer)
+      .add("head", "", &LargestHead::head)
+      .add("text", "what the head does, as a sentence", &LargestHead::text);
+}
+
 Fields<AttentionTable> fields_of(const AttentionTable*) {
   return Fields<AttentionTable>("AttentionTable")
-      .add("heads", "by layer and head", &AttentionTable::heads);
+      .add("heads", "by layer and head", &AttentionTable::heads)
+      .add("largest",
+           "of each measure, the head with the largest value; without measures that no head has",
+           &AttentionTable::largest);
 }
 
 }  // namespace tt

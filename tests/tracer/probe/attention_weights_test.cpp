@@ -289,6 +289,25 @@ TEST(AttentionTable, HasTheMeansOfTheWeightsByToken) {
     ASSERT_GT(repeated, 10);
     EXPECT_NEAR(head.induction.value(), induction / repeated, kRounding);
   }
+  // Of each measure, no head has more than the named one.
+  const std::map<std::string, std::function<double(const HeadAttention&)>> measures = {
+      {"previous", &HeadAttention::previous},
+      {"first", &HeadAttention::first},
+      {"induction", [](const HeadAttention& of) { return of.induction.value(); }},
+      {"entropy", &HeadAttention::entropy},
+      {"distance", &HeadAttention::distance}};
+  ASSERT_EQ(table->largest.size(), measures.size());
+  for (const LargestHead& named : table->largest) {
+    const auto& value = measures.at(named.measure);
+    double most = 0, own = -1;
+    for (const HeadAttention& head : table->heads) {
+      most = std::max(most, value(head));
+      if (head.layer == named.layer && head.head == named.head) own = value(head);
+    }
+    EXPECT_EQ(own, most) << named.measure;
+    EXPECT_TRUE(named.text.starts_with(std::format("Layer {} head {} ", named.layer.v, named.head)))
+        << named.text;
+  }
 }
 
 // The decoder also looks at the encoder, whose tokens are not those of its cache.

@@ -567,7 +567,12 @@ export const heads = object<Heads>({
   ),
 });
 export type HeadAttention = Schemas['HeadAttention'];
-export const attention = object<{ readonly heads: readonly HeadAttention[] }>({
+export type LargestHead = Schemas['LargestHead'];
+export const attention = object<{
+  readonly heads: readonly HeadAttention[];
+  readonly largest: readonly LargestHead[];
+}>({
+  largest: list(object<LargestHead>({ measure: str, layer: nullable(num), head: num, text: str })),
   heads: list(
     object<HeadAttention>({
       head: num,

@@ -1,8 +1,8 @@
 // What attention reads: the weights of each head, and the KV cache of each step.
 import * as wire from '../../../net/types';
-import type { HeadAttention, KvStep } from '../../../net/types';
+import type { KvStep } from '../../../net/types';
 import { headName } from '../../../state/view/selection';
-import { formatValue, type Series } from '../../../charts/table';
+import type { Series } from '../../../charts/table';
 import { tokenText } from '../../../format';
 import { route, type ChartRequest, type ChartSpec } from '../spec';
 
@@ -35,8 +35,7 @@ const lookOf = (
   title: string,
   counts: string,
   unit: Series['unit'],
-  does: string, // what the head with the largest value does: "attends most to the previous token"
-  value: (head: HeadAttention) => number | null,
+  measure: 'previous' | 'first' | 'induction' | 'entropy' | 'distance',
 ): ChartSpec => ({
   id,
   half: true,
@@ -45,17 +44,16 @@ const lookOf = (
   counts: `${counts} Mean over the captured tokens, of each head (left to right) in each layer (top to bottom). A click selects the head.`,
   kinds: ['heat'],
   request: () =>
-    route('attention', {}, wire.attention, ({ heads }) => {
+    route('attention', {}, wire.attention, ({ heads, largest }) => {
       const layers = [...new Set(heads.map(({ layer }) => layer ?? 0))];
       const found = new Map(heads.map((one) => [headName({ layer: one.layer ?? 0, head: one.head }), one])); // prettier-ignore
       const most = heads.reduce((max, { head }) => Math.max(max, head + 1), 0);
-      const first = heads.toSorted((a, b) => (value(b) ?? -1) - (value(a) ?? -1))[0];
-      const largest = first && value(first);
+      const first = largest.find((one) => one.measure === measure);
       return {
-        ...(first && typeof largest === 'number'
+        ...(first
           ? {
               answer: {
-                text: `Layer ${first.layer ?? 0} head ${first.head} ${does}: ${formatValue(unit, largest)}`,
+                text: first.text,
                 pick: { of: 'head', name: headName({ layer: first.layer ?? 0, head: first.head }) },
               },
             }
@@ -70,7 +68,7 @@ const lookOf = (
             unit,
             values: names.map((name) => {
               const one = found.get(name);
-              return one ? value(one) : null;
+              return one ? one[measure] : null;
             }),
             picks: names.map((name) => ({ of: 'head', name })),
           };
@@ -230,8 +228,7 @@ export const ATTENTION: readonly ChartSpec[] = [
       'Heads that look at the previous token',
       'Attention weight of the token before.',
       'share',
-      'attends most to the previous token',
-      (head) => head.previous,
+      'previous',
     ),
     captures: 'attention',
   },
@@ -241,8 +238,7 @@ export const ATTENTION: readonly ChartSpec[] = [
       'Heads that look at the first token',
       'Attention weight of token 0, at which many heads look that have nothing to look for.',
       'share',
-      'attends most to the first token',
-      (head) => head.first,
+      'first',
     ),
   ),
   ifCaptured(
@@ -251,8 +247,7 @@ export const ATTENTION: readonly ChartSpec[] = [
       'Heads that repeat: induction',
       'Attention weight of the tokens that followed the same token before.',
       'share',
-      'attends most to what followed the same token before',
-      (head) => head.induction,
+      'induction',
     ),
   ),
   ifCaptured(
@@ -261,8 +256,7 @@ export const ATTENTION: readonly ChartSpec[] = [
       'Heads that look at many tokens',
       'Entropy of the attention weights in bits: 0, the head looks at one token.',
       'bits',
-      'spreads its attention most',
-      (head) => head.entropy,
+      'entropy',
     ),
   ),
   ifCaptured(
@@ -271,8 +265,7 @@ export const ATTENTION: readonly ChartSpec[] = [
       'Heads that look far back',
       'Number of tokens between a token and those that it looks at.',
       'number',
-      'looks farthest back, in tokens',
-      (head) => head.distance,
+      'distance',
     ),
   ),
   {
