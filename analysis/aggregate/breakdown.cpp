@@ -687,24 +687,21 @@ static Fields<StepTimes> fields_of(const StepTimes*) {
            [](const StepTimes& of) { return std::round(of.bytes_per_second); }, {.unit = "bytes"});
 }
 
-const Fields<TimedSteps>& fields_of(const TimedSteps*) {
-  static const auto fields =
-      Fields<TimedSteps>()
-          .add("phase", "", &TimedSteps::phase)
-          .add("steps", "number of these steps", &TimedSteps::used)
-          .add("tokens", "that these steps evaluate", &TimedSteps::tokens)
-          .add("same_tokens", "whether each of these steps evaluates equally many tokens",
-               &TimedSteps::same_tokens)
-          .add("learned", "steps that are left out: their graph was new", &TimedSteps::learned)
-          .add("interrupted",
-               "steps that are left out: dropped, aborted, or not clean with clean=true",
-               &TimedSteps::interrupted)
-          .add("first", "steps that are left out: the first of the session", &TimedSteps::first)
-          .add("disturbed", "steps that are left out: their verdict is not clean",
-               &TimedSteps::disturbed)
-          .add("verdict", "of these steps", &TimedSteps::verdict, {.null = "not recorded"})
-          .add("text", "the same as a sentence", [](const TimedSteps& of) { return to_text(of); });
-  return fields;
+Fields<TimedSteps> fields_of(const TimedSteps*) {
+  return Fields<TimedSteps>()
+      .add("phase", "", &TimedSteps::phase)
+      .add("steps", "number of these steps", &TimedSteps::used)
+      .add("tokens", "that these steps evaluate", &TimedSteps::tokens)
+      .add("same_tokens", "whether each of these steps evaluates equally many tokens",
+           &TimedSteps::same_tokens)
+      .add("learned", "steps that are left out: their graph was new", &TimedSteps::learned)
+      .add("interrupted", "steps that are left out: dropped, aborted, or not clean with clean=true",
+           &TimedSteps::interrupted)
+      .add("first", "steps that are left out: the first of the session", &TimedSteps::first)
+      .add("disturbed", "steps that are left out: their verdict is not clean",
+           &TimedSteps::disturbed)
+      .add("verdict", "of these steps", &TimedSteps::verdict, {.null = "not recorded"})
+      .add("text", "the same as a sentence", [](const TimedSteps& of) { return to_text(of); });
 }
 
 static Fields<HotCold::Class> fields_of(const HotCold::Class*) {

@@ -352,91 +352,86 @@ static consteval columns::Enumeration words_of(OpLimit) {
   return columns::words_to("", OpLimit::Unknown);
 }
 
-const Fields<RooflineRow>& fields_of(const RooflineRow*) {
-  static const auto fields =
-      Fields<RooflineRow>("RooflineRow")
-          .add("name",
-               "of an op: its output without the number of the layer. An op of all layers is one "
-               "row",
-               &RooflineRow::name)
-          .add("op_kind", "", &RooflineRow::op_kind)
-          .add("component", "", &RooflineRow::component, {.null = "the row is an op type"})
-          .add("limit",
-               "what limits it. memory_bound, compute_bound: this bound explains at least `near` "
-               "of the time. overhead: neither does. waiting: neither does, and the machine "
-               "disturbed all steps",
-               [](const RooflineRow& row) { return row.verdict.limit; })
-          .add("text", "the same as a sentence, with the reason",
-               [](const RooflineRow& row) { return row.verdict.text; })
-          .add("above_bound_ns", "time above the bound: at most this can be saved",
-               [](const RooflineRow& row) -> std::optional<Ns> {
-                 if (!row.verdict.bound_ns) return std::nullopt;
-                 return Ns{std::llround(above_bound(row))};
-               },
-               {.null = "no bound is known"})
-          .add("step_ns", "time in one step",
-               [](const RooflineRow& row) { return row.times.spread; })
-          .add("steps", "number of normal steps in which it has time",
-               [](const RooflineRow& row) { return row.times.steps; })
-          .add("share", "the median as a part of the median of everything that passes the filter",
-               [](const RooflineRow& row) { return row.times.share; })
-          .add("bound_ns", "the larger one of the bounds that are known",
-               [](const RooflineRow& row) { return row.verdict.bound_ns; },
-               {.unit = "ns", .null = "no bound is known"})
-          .add("read_bound_ns", "time in which the machine reads `memory_bytes`",
-               [](const RooflineRow& row) { return row.verdict.read_ns; },
-               {.unit = "ns",
-                .null = "not known, or no bound: the bytes come from caches of the processor"})
-          .add("compute_bound_ns", "time in which the machine computes `operations`",
-               [](const RooflineRow& row) { return row.verdict.compute_ns; },
-               {.unit = "ns", .null = "not known"})
-          .add("executions", "in one step; this and the following are of the mean step",
-               &RooflineRow::executions)
-          .add("bytes", "read and written", &RooflineRow::bytes, {.unit = "bytes"})
-          .add("memory_bytes",
-               "of weights and caches, and of other values if one execution has more of them than "
-               "fit into the last cache of the processor",
-               [](const RooflineRow& row) { return row.cost.memory_bytes; }, {.unit = "bytes"})
-          .add("operations", "arithmetic operations, from the shapes",
-               [](const RooflineRow& row) { return row.cost.operations; },
-               {.null = "not known for this op type"})
-          .add("operations_per_byte", "of `memory_bytes`",
-               [](const RooflineRow& row) -> std::optional<double> {
-                 if (!row.cost.operations || row.cost.memory_bytes <= 0) return std::nullopt;
-                 return *row.cost.operations / row.cost.memory_bytes;
-               },
-               {.null = "the operations are not known, or no bytes come from memory"})
-          .add("operations_per_second", "operations by the median of the time",
-               [](const RooflineRow& row) { return per_second(row.cost.operations, row.cost.ns); },
-               {.null = "not known for this op type"})
-          .add("bytes_per_second", "bytes by the median of the time",
-               [](const RooflineRow& row) { return per_second(row.bytes, row.cost.ns); },
-               {.unit = "bytes", .null = "there is no time"});
-  return fields;
+Fields<RooflineRow> fields_of(const RooflineRow*) {
+  return Fields<RooflineRow>("RooflineRow")
+      .add("name",
+           "of an op: its output without the number of the layer. An op of all layers is one "
+           "row",
+           &RooflineRow::name)
+      .add("op_kind", "", &RooflineRow::op_kind)
+      .add("component", "", &RooflineRow::component, {.null = "the row is an op type"})
+      .add("limit",
+           "what limits it. memory_bound, compute_bound: this bound explains at least `near` "
+           "of the time. overhead: neither does. waiting: neither does, and the machine "
+           "disturbed all steps",
+           [](const RooflineRow& row) { return row.verdict.limit; })
+      .add("text", "the same as a sentence, with the reason",
+           [](const RooflineRow& row) { return row.verdict.text; })
+      .add("above_bound_ns", "time above the bound: at most this can be saved",
+           [](const RooflineRow& row) -> std::optional<Ns> {
+             if (!row.verdict.bound_ns) return std::nullopt;
+             return Ns{std::llround(above_bound(row))};
+           },
+           {.null = "no bound is known"})
+      .add("step_ns", "time in one step", [](const RooflineRow& row) { return row.times.spread; })
+      .add("steps", "number of normal steps in which it has time",
+           [](const RooflineRow& row) { return row.times.steps; })
+      .add("share", "the median as a part of the median of everything that passes the filter",
+           [](const RooflineRow& row) { return row.times.share; })
+      .add("bound_ns", "the larger one of the bounds that are known",
+           [](const RooflineRow& row) { return row.verdict.bound_ns; },
+           {.unit = "ns", .null = "no bound is known"})
+      .add("read_bound_ns", "time in which the machine reads `memory_bytes`",
+           [](const RooflineRow& row) { return row.verdict.read_ns; },
+           {.unit = "ns",
+            .null = "not known, or no bound: the bytes come from caches of the processor"})
+      .add("compute_bound_ns", "time in which the machine computes `operations`",
+           [](const RooflineRow& row) { return row.verdict.compute_ns; },
+           {.unit = "ns", .null = "not known"})
+      .add("executions", "in one step; this and the following are of the mean step",
+           &RooflineRow::executions)
+      .add("bytes", "read and written", &RooflineRow::bytes, {.unit = "bytes"})
+      .add("memory_bytes",
+           "of weights and caches, and of other values if one execution has more of them than "
+           "fit into the last cache of the processor",
+           [](const RooflineRow& row) { return row.cost.memory_bytes; }, {.unit = "bytes"})
+      .add("operations", "arithmetic operations, from the shapes",
+           [](const RooflineRow& row) { return row.cost.operations; },
+           {.null = "not known for this op type"})
+      .add("operations_per_byte", "of `memory_bytes`",
+           [](const RooflineRow& row) -> std::optional<double> {
+             if (!row.cost.operations || row.cost.memory_bytes <= 0) return std::nullopt;
+             return *row.cost.operations / row.cost.memory_bytes;
+           },
+           {.null = "the operations are not known, or no bytes come from memory"})
+      .add("operations_per_second", "operations by the median of the time",
+           [](const RooflineRow& row) { return per_second(row.cost.operations, row.cost.ns); },
+           {.null = "not known for this op type"})
+      .add("bytes_per_second", "bytes by the median of the time",
+           [](const RooflineRow& row) { return per_second(row.bytes, row.cost.ns); },
+           {.unit = "bytes", .null = "there is no time"});
 }
 
-const Fields<Roofline>& fields_of(const Roofline*) {
-  static const auto fields =
-      Fields<Roofline>("Roofline")
-          .add("by", "", &Roofline::by)
-          .add("text", "the bounds as a sentence", &Roofline::text)
-          .add("read_bandwidth", "bytes per second that the machine reads with these threads",
-               [](const Roofline& of) { return positive(of.bounds.read_bandwidth); },
-               {.unit = "bytes", .null = "not known"})
-          .add("compute_peak",
-               "operations per second of the fastest matrix multiplication with these threads",
-               [](const Roofline& of) { return positive(of.bounds.compute_peak); },
-               {.null = "not known"})
-          .add("threads", "that evaluated the steps; 0: not recorded", &Roofline::threads)
-          .add("near", "the part of the time from which on a bound limits an op",
-               [](const Roofline&) { return kNearBound; })
-          .add("times", "the steps that the times are of", &Roofline::times)
-          .add("total", kTotalRows, &Roofline::row_count)
-          .add("rows",
-               "of one phase; what can be saved first: the most time above the bound, or "
-               "all time without a bound",
-               &Roofline::rows);
-  return fields;
+Fields<Roofline> fields_of(const Roofline*) {
+  return Fields<Roofline>("Roofline")
+      .add("by", "", &Roofline::by)
+      .add("text", "the bounds as a sentence", &Roofline::text)
+      .add("read_bandwidth", "bytes per second that the machine reads with these threads",
+           [](const Roofline& of) { return positive(of.bounds.read_bandwidth); },
+           {.unit = "bytes", .null = "not known"})
+      .add("compute_peak",
+           "operations per second of the fastest matrix multiplication with these threads",
+           [](const Roofline& of) { return positive(of.bounds.compute_peak); },
+           {.null = "not known"})
+      .add("threads", "that evaluated the steps; 0: not recorded", &Roofline::threads)
+      .add("near", "the part of the time from which on a bound limits an op",
+           [](const Roofline&) { return kNearBound; })
+      .add("times", "the steps that the times are of", &Roofline::times)
+      .add("total", kTotalRows, &Roofline::row_count)
+      .add("rows",
+           "of one phase; what can be saved first: the most time above the bound, or "
+           "all time without a bound",
+           &Roofline::rows);
 }
 
 }  // namespace tt

@@ -88,7 +88,7 @@ std::expected<Roofline, TraceError> roofline(const SessionReader& reader, const 
                                              const RooflineQuery& query,
                                              const ContinueCheck& keep_going = never_cancel);
 
-const Fields<RooflineRow>& fields_of(const RooflineRow*);
-const Fields<Roofline>& fields_of(const Roofline*);
+Fields<RooflineRow> fields_of(const RooflineRow*);
+Fields<Roofline> fields_of(const Roofline*);
 
 }  // namespace tt

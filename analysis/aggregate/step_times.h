@@ -59,7 +59,7 @@ CountedTimes counted_times(const SessionIndex& index, Phase phase);
 std::optional<double> bytes_per_token(const SessionIndex& index, Phase phase);
 // "Times: median of 23 generate steps. Not in them: ... Verdict: ...", in one line.
 std::string to_text(const TimedSteps& steps);
-const Fields<TimedSteps>& fields_of(const TimedSteps*);
+Fields<TimedSteps> fields_of(const TimedSteps*);
 
 // Of the timed_steps() in which the row has time. An expert that few tokens use has few steps.
 struct StepTimes {

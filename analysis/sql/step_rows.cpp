@@ -10,6 +10,7 @@
 #include "analysis/columns/step_columns.h"
 #include "analysis/columns/values.h"
 #include "analysis/common/file_bytes.h"
+#include "analysis/common/slow_cause.h"
 #include "analysis/experts/routing.h"
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
@@ -35,7 +36,11 @@ struct StepRow {
   Bytes mapped() const { return of_files; }
 };
 
-constexpr auto kStepColumns = sql_columns<StepRow, columns::step_columns>();
+constexpr auto kStepColumns = joined(
+    sql_columns<StepRow, columns::step_columns>(),
+    std::array{Column<StepRow>{"slow_cause", "TEXT HIDDEN", [](const StepRow& row, Output& out) {
+                                 out.text_copy(slow_cause(row.step()));
+                               }}});
 
 // The columns that need the accesses of the step or op.
 template <class Columns>

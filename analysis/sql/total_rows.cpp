@@ -5,11 +5,13 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "analysis/columns/op_columns.h"
+#include "analysis/common/operations.h"
 #include "analysis/index/session_totals.h"
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
@@ -37,6 +39,7 @@ struct Totals {
     std::map<std::pair<std::uint32_t, std::int32_t>, Sum> experts;  // per access and expert
     std::vector<std::uint64_t> executions, timed, ns;               // per op
     std::vector<std::uint64_t> read, written;                       // per op
+    std::vector<std::optional<double>> operations;                  // per op; nullopt: not known
   };
   std::map<Group, OfGroup> groups;
 };
@@ -46,6 +49,11 @@ void add_series(Totals::OfGroup& of, const SeriesTotals& series) {
   of.accesses.resize(outline.accesses.size());
   for (auto* list : {&of.executions, &of.timed, &of.ns, &of.read, &of.written})
     list->resize(outline.ops.size());
+  of.operations.resize(outline.ops.size(), 0);
+  const GraphTemplate& graph = of.graph->graph();
+  const auto units_of = [&](const OutlineAccess& access) {
+    return access.rule == kNone ? series.steps : series.parts[access.rule];
+  };
   for (std::uint32_t i = 0; i < series.op_ns.size(); ++i) {
     of.executions[i] += series.steps;
     of.timed[i] += series.timed;
@@ -53,7 +61,7 @@ void add_series(Totals::OfGroup& of, const SeriesTotals& series) {
     const OutlineOp& op = outline.ops[i];
     for (std::uint32_t a = op.first_access; a < op.first_access + op.accesses; ++a) {
       const OutlineAccess& access = outline.accesses[a];
-      const std::uint64_t units = access.rule == kNone ? series.steps : series.parts[access.rule];
+      const std::uint64_t units = units_of(access);
       (access.write ? of.written : of.read)[i] += units * access.unit.v;
       if (access.rule != kNone && outline.rules[access.rule].experts()) {
         for (const auto& [expert, count] : series.experts(access.rule)) {
@@ -69,6 +77,22 @@ void add_series(Totals::OfGroup& of, const SeriesTotals& series) {
         of.accesses[a].count += series.hits[access.rule];
       }
       of.accesses[a].bytes += units * access.unit.v;
+    }
+    const auto steps = static_cast<double>(series.steps);
+    const auto read_in_a_step = [&](TensorId source) {
+      double bytes = 0;
+      for (std::uint32_t a = op.first_access; a < op.first_access + op.accesses; ++a) {
+        const OutlineAccess& access = outline.accesses[a];
+        if (!access.write && access.view == source)
+          bytes += static_cast<double>(units_of(access) * access.unit.v) / steps;
+      }
+      return bytes;
+    };
+    const auto operations = operations_of(graph, graph.ops[i], read_in_a_step);
+    if (operations && of.operations[i]) {
+      *of.operations[i] += *operations * steps;
+    } else {
+      of.operations[i].reset();
     }
   }
 }
@@ -187,6 +211,7 @@ struct OpTotalRow {
   const NamedGraph* named = nullptr;
   OpId id;
   std::uint64_t executions = 0, timed = 0, ns = 0, read = 0, written = 0;
+  std::optional<double> operations{};
 
   const Group& step() const { return group; }
   OpId op_id() const { return id; }
@@ -214,6 +239,7 @@ constexpr auto kOpColumns =
                 [](O row) { return row.timed == 0 ? std::nullopt : std::optional(row.ns); }},
                {"bytes_read", of_read},
                {"bytes_written", of_written},
+               {"operations", [](O row) { return row.operations; }, Pushdown::None, true},
                {"read_bytes", of_read, Pushdown::None, true},
                {"written_bytes", of_written, Pushdown::None, true},
            }));
@@ -234,7 +260,8 @@ class OpTotalCursor final : public TotalCursor<OpTotalRow> {
                       .timed = of.timed[i],
                       .ns = of.ns[i],
                       .read = of.read[i],
-                      .written = of.written[i]});
+                      .written = of.written[i],
+                      .operations = of.operations[i]});
     }
   }
 };

@@ -318,6 +318,33 @@ TEST(SqlTables, TotalsFollowAGrowingSession) {
   EXPECT_EQ(session.rows("SELECT sum(accesses) FROM access_total"), Lines{"80"});
 }
 
+// GET_ROWS computes nothing; RMS_NORM with MUL 4 for each of 16 elements; each MUL_MAT 2 for each
+// weight and token. Two steps.
+TEST(SqlTables, OperationsAreThoseOfTheShapes) {
+  const SmallSession small({small_step(0), small_step(1), small_step(2)});
+  const SqlSession session(small.path);
+  EXPECT_EQ(session.rows("SELECT CAST(operations AS INTEGER) FROM op_total "
+                         "WHERE phase = 'generate' ORDER BY op"),
+            (Lines{"0", std::to_string(2 * 4 * 16), std::to_string(2 * 2 * 64 * 2),
+                   std::to_string(2 * 2 * 64 * 2), std::to_string(2 * 2 * 128 * 2)}));
+}
+
+TEST(SqlTables, AStepSaysWhyItTookLong) {
+  Step learned = small_step(0), several = small_step(1), one = small_step(2),
+       contended = small_step(3);
+  learned.timing = Timing::Learned;
+  one.n_tokens = 1;
+  contended.threads = 1;
+  contended.conditions.interval_ns = 100'000'000;
+  contended.conditions.cpu_ns = 40'000'000;
+  contended.conditions.cpu_wait_ns = 60'000'000;
+  const SmallSession small({learned, several, one, contended});
+  const SqlSession session(small.path);
+  EXPECT_EQ(session.rows("SELECT slow_cause FROM step ORDER BY step"),
+            (Lines{"new graph: measured while it was learned", "2 tokens at once", "not recorded",
+                   "other programs: waited 60.0 ms for a processor"}));
+}
+
 // The section of docs/sql.md about one table or view.
 std::string documented(std::string_view table) {
   std::ifstream file(source_path("docs/sql.md"));

@@ -22,14 +22,6 @@ const STEPS = 'of the steps that the view selects';
 const MEDIAN = 'median of one step, of generation unless the view selects a phase';
 const SUMS = 'Bytes: added up over the selected steps.';
 
-// The server's words for what the machine did to a step (docs/conditions.md), as causes.
-const CAUSE = `CASE WHEN timing = 'learned' THEN 'new graph: measured while it was learned'
- WHEN verdict = 'contended' THEN 'other programs: waited ' || CASE WHEN cpu_wait_ns < 1e9 THEN CAST(round(cpu_wait_ns / 1e6) AS INTEGER) || ' ms' ELSE round(cpu_wait_ns / 1e9, 1) || ' s' END || ' for a processor'
- WHEN verdict = 'throttled' THEN 'a CPU limit, or slowed processors'
- WHEN verdict = 'disk' THEN 'waited for the disk: ' || major_faults || ' times'
- WHEN token_count > 1 THEN token_count || ' tokens at once'
- WHEN verdict IS NULL THEN 'not recorded' ELSE 'none found' END`;
-
 const perStep = (scope: Scope, name: 'time' | 'bytes') =>
   statement(
     `SELECT step, phase, token_id, token_count, duration_ns, bytes_read + bytes_written AS bytes, verdict FROM step${where([...conditions('step', scope), 'dropped = 0'])} ORDER BY step`,
@@ -325,7 +317,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
     kinds: ['bar'],
     request: (scope) =>
       statement(
-        `SELECT step, token_id, duration_ns, ${CAUSE} AS cause, phase, coalesce((SELECT text FROM token WHERE token.token_id = step.token_id), '') AS text FROM step${where([...conditions('step', scope), 'dropped = 0'])} ORDER BY duration_ns DESC LIMIT 12`,
+        `SELECT step, token_id, duration_ns, slow_cause AS cause, phase, coalesce((SELECT text FROM token WHERE token.token_id = step.token_id), '') AS text FROM step${where([...conditions('step', scope), 'dropped = 0'])} ORDER BY duration_ns DESC LIMIT 12`,
         (rows) => {
           const steps = column(rows, 'step');
           return {
