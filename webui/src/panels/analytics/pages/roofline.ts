@@ -105,7 +105,7 @@ export const ROOFLINE: readonly ChartSpec[] = [
     id: 'roofline',
     page: 'roofline',
     title: 'Roofline',
-    counts: `Operations per second over operations per byte from memory, both logarithmic. The lines are what the machine can do: an op is below both. ${MEASURED} ${ONE_ROW} Ops whose operations are not counted, or that read neither weights nor caches, are only in the other charts.`,
+    counts: `Operations per second over operations per byte from memory, both logarithmic. The lines are what the machine can do: an op is below both. ${MEASURED} ${ONE_ROW} Ops whose operations are not counted, or that read neither weights nor the KV cache, are only in the other charts.`,
     kinds: ['points'],
     request: (scope) => asked(scope, 'points', 'op'),
     honours: 'everything',
