@@ -36,11 +36,12 @@ struct StepRow {
   Bytes mapped() const { return of_files; }
 };
 
-constexpr auto kStepColumns = joined(
-    sql_columns<StepRow, columns::step_columns>(),
-    std::array{Column<StepRow>{"slow_cause", "TEXT HIDDEN", [](const StepRow& row, Output& out) {
-                                 out.text_copy(slow_cause(row.step()));
-                               }}});
+constexpr auto kStepColumns =
+    joined(sql_columns<StepRow, columns::step_columns>(),
+           std::to_array<Column<StepRow>>({
+               {"slow_cause", [](const StepRow& row) { return slow_cause(row.step()); },
+                Pushdown::None, true},
+           }));
 
 // The columns that need the accesses of the step or op.
 template <class Columns>
