@@ -23,6 +23,12 @@ namespace tt {
 
 namespace {
 
+// Of an attached program: the context of a projector (its last layers may be left out), and that of
+// the layers of a model which draft tokens, evaluate a part of their model.
+bool evaluates_all_layers(const SessionInfo& info) {
+  return info.fact("attach.role") != "projector" && info.fact("attach.draft").empty();
+}
+
 constexpr std::array<const char*, kChecks> kCheckWords{"file",
                                                        "losses",
                                                        "steps",
@@ -169,7 +175,7 @@ struct GraphChecks {
       if (op.layer.v >= 0) there.insert(op.layer.v);
     if (!has_layer_weights(graph)) return;
     // A layer may route only some tokens (the last one of a prompt: those with an output).
-    if (info.fact("trace.imported_from") == "routing log") return;
+    if (info.fact("trace.imported_from") == "routing log" || !evaluates_all_layers(info)) return;
     // An encoder may have more layers than the decoder, which n_layers counts: then the
     // layers must at least be consecutive.
     const std::int64_t wanted =
@@ -208,7 +214,7 @@ class WorkCheck {
       : info_(info),
         // Rebuilt graphs have only some ops, tokens or sources of a layer.
         applies_(info.n_layers > 0 && info.fact(kRebuiltStepsFact).empty() &&
-                 info.fact("trace.imported_from") != "routing log"),
+                 info.fact("trace.imported_from") != "routing log" && evaluates_all_layers(info)),
         expected_(expected_layer_work(info)) {
     if (!applies_ || has_layers(info)) return;
     check_.add_items();
@@ -231,7 +237,9 @@ class WorkCheck {
       if (of.ends[layer] <= ran) continue;
       check_.wrong(std::format("step {}: layer {} did not run to its end", step.id.v, layer));
     }
-    if (of.tokens > 0 && of.tokens != step.n_tokens) {
+    // The embeddings of an image have no tokens.
+    const bool of_image = step.n_tokens == 0 && step.phase == Phase::Other;
+    if (of.tokens > 0 && of.tokens != step.n_tokens && !of_image) {
       check_.wrong(std::format("step {} evaluates {} tokens, its graph {}", step.id.v,
                                step.n_tokens, of.tokens));
     }

@@ -66,34 +66,49 @@ std::size_t matching_weights(const GgufIndex& index, const RawGraph& graph) {
   }));
 }
 
+// The architecture of a model that makes embeddings of images or sound for another one.
+constexpr const char* kProjector = "clip";
+
+// Where its metadata has the shape of the model: "llama."; of a projector, that of its encoder.
+std::string prefix_of(const GgufIndex& index) {
+  const std::string name =
+      value_of<std::string>(index.metadata(), "general.architecture").value_or("");
+  if (name != kProjector) return name + ".";
+  const bool sees = value_of<bool>(index.metadata(), "clip.has_vision_encoder").value_or(false);
+  return name + (sees ? ".vision." : ".audio.");
+}
+
 std::uint32_t number_of(const GgufIndex& index, const std::string& key) {
-  const auto architecture = value_of<std::string>(index.metadata(), "general.architecture");
-  if (!architecture) return 0;
-  for (const GgufEntry& entry : index.metadata()) {
-    if (entry.key != *architecture + "." + key) continue;
-    if (const auto* scalar = std::get_if<GgufScalar>(&entry.value)) {
-      if (const auto* number = std::get_if<std::uint64_t>(scalar))
-        return static_cast<std::uint32_t>(*number);
-    }
-  }
-  return 0;
+  return static_cast<std::uint32_t>(
+      value_of<std::uint64_t>(index.metadata(), prefix_of(index) + key).value_or(0));
 }
 
-// The option of llama.cpp's programs for a draft model.
-bool is_draft_option(const std::string& option) {
-  return option == "-md" || option == "--model-draft" || option == "--spec-draft-model";
+// The argument of the first of these options; empty: there is none.
+std::string argument_of(const std::vector<std::string>& command,
+                        std::initializer_list<std::string_view> options) {
+  const auto at = std::ranges::find_first_of(command, options);
+  return at == command.end() || at + 1 == command.end() ? "" : *(at + 1);
 }
 
-bool has_draft(const std::vector<std::string>& command) {
-  return std::ranges::any_of(command, is_draft_option);
-}
-
-// The program was told to use this file for drafts.
-bool is_draft_model(const std::vector<std::string>& command, const fs::path& model) {
-  const auto option = std::ranges::find_if(command, is_draft_option);
+// What the context is for others of llama.cpp's programs: draft, target, projector; empty: nothing.
+struct Role {
+  std::string name;
+  bool drafts_by_layers = false;  // those of the target's model that predict further tokens (MTP)
+};
+Role role_of(const std::vector<std::string>& command, const GgufIndex& index,
+             const RawGraph& graph) {
+  if (index.files().empty()) return {};
+  if (value_of<std::string>(index.metadata(), "general.architecture") == kProjector)
+    return {.name = "projector"};
+  const std::string model = argument_of(command, {"-md", "--model-draft", "--spec-draft-model"});
+  const bool by_layers = argument_of(command, {"--spec-type"}).contains("draft-mtp");
+  if (by_layers && std::ranges::any_of(graph.tensors, [&](const RawTensor& tensor) {
+        return is_weight(graph, tensor) && tensor.name.contains(".nextn.");
+      }))
+    return {.name = "draft", .drafts_by_layers = true};
+  if (model.empty()) return {.name = by_layers ? "target" : ""};
   std::error_code none;
-  return option != command.end() && option + 1 != command.end() &&
-         fs::equivalent(*(option + 1), model, none);
+  return {.name = fs::equivalent(model, index.files().front().path, none) ? "draft" : "target"};
 }
 
 const std::vector<std::int64_t>* ints_of(const GraphTemplate& graph, const RunStep& step,
@@ -113,7 +128,7 @@ const std::vector<std::int64_t>* ints_of(const GraphTemplate& graph, const RunSt
 AttachedContext::AttachedContext(const ProgramFacts& program, const ListedGraph& graph)
     : machine_folder_(program.machine_folder), counts_faults_(program.faults != "perf") {
   find_model(program, graph.graph);
-  describe(program);
+  describe(program, graph.graph);
 }
 
 void AttachedContext::find_model(const ProgramFacts& program, const RawGraph& graph) {
@@ -146,7 +161,7 @@ void AttachedContext::find_model(const ProgramFacts& program, const RawGraph& gr
     vocabulary_ = *std::move(vocabulary);
 }
 
-void AttachedContext::describe(const ProgramFacts& program) {
+void AttachedContext::describe(const ProgramFacts& program, const RawGraph& graph) {
   info_.id = new_session_id();
   info_.title = text_of(program.command);
   info_.level = Level::Detailed;
@@ -191,10 +206,13 @@ void AttachedContext::describe(const ProgramFacts& program) {
   add("attach.program", to_valid_utf8(program.name));
   add("attach.pid", std::to_string(program.pid));
   add("attach.context", std::to_string(program.context));
-  if (has_draft(program.command) && !index_.files().empty()) {
-    draft_ = is_draft_model(program.command, index_.files().front().path);
-    add("attach.role", draft_ ? "draft" : "target");
-  }
+  const Role role = role_of(program.command, index_, graph);
+  draft_ = role.name == "draft";
+  if (!role.name.empty()) add("attach.role", role.name);
+  if (role.drafts_by_layers) add("attach.draft", "mtp");
+  // The layers that draft are of a context of their own.
+  if (!role.drafts_by_layers)
+    info_.n_layers -= std::min(info_.n_layers, number_of(index_, "nextn_predict_layers"));
   const fs::path model = index_.files().empty() ? "." : index_.files().front().path;
   for (auto& [name, value] : host_facts(model)) {
     if (!name.starts_with("library.") && name != "host.devices") add(name, value);

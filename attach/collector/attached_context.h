@@ -157,7 +157,7 @@ class AttachedContext {
   static constexpr std::size_t kMaxReused = 200'000;
 
   void find_model(const ProgramFacts& program, const RawGraph& graph);
-  void describe(const ProgramFacts& program);
+  void describe(const ProgramFacts& program, const RawGraph& graph);
   const Known* graph_of(const RunStep& step) const;
   static std::optional<Known::CacheLists> cache_lists(const GraphTemplate& graph);
   StepTokens tokens_of(const RunStep& step, const Known& known) const;

@@ -1,11 +1,14 @@
 // tt attach on llama-server: slots, drafts, sessions of requests, what is kept.
 #include <array>
+#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "analysis/speculation/draft_ledger.h"
 #include "tests/attach/attach_fixture.h"
+#include "tests/support/models/arch_model.h"
+#include "tests/support/models/model_edit.h"
 
 namespace tt {
 namespace {
@@ -216,6 +219,81 @@ TEST_F(AttachServer, LedgerOfDraftsHasTheCountsOfTheServer) {
                without = run_tt(folder, "report " + alone.string());
   EXPECT_TRUE(beside.out.contains("A draft ")) << beside.out << beside.err;
   EXPECT_TRUE(without.out.contains("which is not beside this one")) << without.out;
+}
+
+// A model with two layers, and a third one that predicts the token after the next one: a copy of
+// the second layer, whose input has twice the width.
+void write_mtp_model(const fs::path& file) {
+  const fs::path base = test::arch_model_with_letters("qwen35-dense");
+  ggml_context* tensors = nullptr;
+  const GgufContext whole(gguf_init_from_file(base.c_str(), {.no_alloc = false, .ctx = &tensors}));
+  const GgmlContext owner(tensors), own(ggml_init({std::size_t{16} << 20U, nullptr, false}));
+  test::with_changes(base, file, [&](gguf_context* gguf) {
+    gguf_set_val_u32(gguf, "qwen35.block_count", 3);
+    gguf_set_val_u32(gguf, "qwen35.nextn_predict_layers", 1);
+    const std::array<std::uint32_t, 3> recurrent = {1, 0, 0};
+    gguf_set_arr_data(gguf, "qwen35.attention.recurrent_layers", GGUF_TYPE_UINT32, recurrent.data(),
+                      recurrent.size());
+    const std::array<float, 3> none{};
+    for (const char* key : {"qwen35.swiglu_clamp_exp", "qwen35.swiglu_clamp_shexp"})
+      gguf_set_arr_data(gguf, key, GGUF_TYPE_FLOAT32, none.data(), none.size());
+    const std::string_view second = "blk.1.";
+    for (std::int64_t i = 0; i < gguf_get_n_tensors(whole.get()); ++i) {
+      const std::string name = gguf_get_tensor_name(whole.get(), i);
+      if (!name.starts_with(second)) continue;
+      ggml_tensor* const of_second = ggml_get_tensor(tensors, name.c_str());
+      ggml_tensor* const copy = ggml_dup_tensor(own.get(), of_second);
+      std::memcpy(copy->data, of_second->data, ggml_nbytes(copy));
+      ggml_set_name(copy, ("blk.2." + name.substr(second.size())).c_str());
+      gguf_add_tensor(gguf, copy);
+    }
+    constexpr std::int64_t kColumns = 256;
+    const auto add = [&](const std::string& name, std::int64_t columns, std::int64_t rows) {
+      ggml_tensor* const one = ggml_new_tensor_2d(own.get(), GGML_TYPE_F32, columns, rows);
+      ggml_set_name(one, ("blk.2.nextn." + name + ".weight").c_str());
+      for (std::int64_t k = 0; k < columns * rows; ++k)
+        ggml_get_data_f32(one)[k] = rows == 1 ? 1 : static_cast<float>(k * 37 % 101 - 50) / 1000;
+      gguf_add_tensor(gguf, one);
+    };
+    add("eh_proj", 2 * kColumns, kColumns);
+    for (const char* norm : {"enorm", "hnorm", "shared_head_norm"}) add(norm, kColumns, 1);
+  });
+}
+
+// The layers that predict further tokens have a context of their own.
+TEST_F(AttachServer, LayersThatDraftAreADraft) {
+  write_mtp_model(folder / "model.gguf");
+  start("-c 256 -np 1 --spec-type draft-mtp --spec-draft-n-max 3 --no-warmup");
+  const std::string answer = ask(completion(port_, "the wind was cold", 24));
+  ASSERT_TRUE(answer.contains("200 OK")) << answer;
+  stop();
+  std::map<std::string, fs::path> by_role;
+  for (const fs::path& file : sessions()) {
+    expect_valid(file);
+    by_role[std::string(open(file).info()->fact("attach.role"))] = file;
+  }
+  ASSERT_EQ(by_role.size(), 2U) << contents(folder / "err");
+  const SessionReader draft = open(by_role.at("draft")), target = open(by_role.at("target"));
+  EXPECT_EQ(draft.info()->fact("attach.draft"), "mtp");
+  EXPECT_EQ(draft.info()->n_layers, 3U);
+  EXPECT_EQ(target.info()->fact("attach.draft"), "");
+  EXPECT_EQ(target.info()->n_layers, 2U);
+  EXPECT_EQ(target.info()->fact("attach.draft_session"), draft.info()->id);
+  const auto layers = [&](const fs::path& file) {
+    return run_tt(folder, std::format("sql {} --csv \"SELECT group_concat(DISTINCT layer_id) AS "
+                                      "layers FROM access WHERE tensor_kind = 'weight'\"",
+                                      file.string()))
+        .out;
+  };
+  EXPECT_EQ(layers(by_role.at("draft")), "layers\n2\n");
+  EXPECT_EQ(layers(by_role.at("target")), "layers\n\"0,1\"\n");
+  const auto ledger = draft_ledger(target, kAllRows);
+  ASSERT_TRUE(ledger.has_value()) << ledger.error().message;
+  std::uint64_t drafted = 0;
+  for (const CheckedDraft& row : ledger->drafts) drafted += row.drafted;
+  const auto at = answer.find("\"draft_n\":");
+  ASSERT_NE(at, answer.npos) << answer;
+  EXPECT_EQ(drafted, std::stoull(answer.substr(at + 10)));
 }
 
 // What the server computed for each request is what its session has. The warm-up is in none.
