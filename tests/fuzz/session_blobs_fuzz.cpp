@@ -2,7 +2,7 @@
 // random damage does not reach because of the file's checksums.
 //
 // Input: 4 bytes little-endian, the length of the template; the template (uncompressed); then a
-// step blob, a page-fault blob, a list of ranges, or a value blob (uncompressed).
+// step blob, a page-fault blob, a list of ranges, a value blob (uncompressed), or a list of splits.
 #include <zstd.h>
 
 #include <cstring>
@@ -85,6 +85,18 @@ bool add_values(SessionWriter& writer, const GraphTemplate& graph, const Step& s
       .has_value();
 }
 
+// Adds the splits of a step if the blob decodes as splits of the graph.
+bool add_splits(SessionWriter& writer, const GraphTemplate& graph, const Step& step,
+                std::span<const std::uint8_t> blob) {
+  auto splits = unpack_splits(std::as_bytes(blob), step.begin);
+  if (!splits || !are_of_graph(*splits, graph.ops.size(), graph.tensors.size())) return true;
+  const auto again = unpack_splits(pack_splits(*splits, step.begin).value(), step.begin);
+  if (!again || *again != *splits)
+    fuzz::report_finding("splits differ after packing and unpacking");
+  splits->step = step.id;
+  return writer.add_splits(*splits, step.begin).has_value();
+}
+
 bool write(const std::filesystem::path& file, const GraphTemplate& graph,
            std::span<const std::uint8_t> blob) {
   const std::vector<Step> steps = steps_of(graph, blob);
@@ -107,7 +119,8 @@ bool write(const std::filesystem::path& file, const GraphTemplate& graph,
   if (!(*writer)->add_tokens(tokens)) return false;
   for (const Step& step : steps)
     if (!(*writer)->add_step(step) || !add_faults(**writer, step, blob) ||
-        !add_residency(**writer, step, blob) || !add_values(**writer, graph, step, blob))
+        !add_residency(**writer, step, blob) || !add_values(**writer, graph, step, blob) ||
+        !add_splits(**writer, graph, step, blob))
       return false;
   info.state = SessionState::Done;
   return (*writer)->finish(info, {}).has_value();

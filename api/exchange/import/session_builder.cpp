@@ -166,6 +166,11 @@ std::expected<void, TraceError> SessionBuilder::add_step(const RecordedStep& rec
     values.step = step.id;
     if (auto added = writer_->add_values(values); !added) return added;
   }
+  if (recorded.splits) {
+    StepSplits splits = *recorded.splits;
+    splits.step = step.id;
+    if (auto added = writer_->add_splits(splits, step.begin); !added) return added;
+  }
   return commit_at_times();
 }
 

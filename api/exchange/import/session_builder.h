@@ -74,6 +74,7 @@ struct RecordedStep {
   std::vector<std::pair<FaultKind, StepFaults>> faults{};  // the number of the step is not set
   std::optional<StepResidency> residency{};
   std::optional<StepValues> values{};  // the number of the step is not set
+  std::optional<StepSplits> splits{};  // the number of the step is not set
 };
 
 // One thread. No file remains at `path` unless finish() succeeds.

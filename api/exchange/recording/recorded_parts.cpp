@@ -16,8 +16,9 @@ namespace {
 // are a few MiB.
 constexpr std::size_t kMaxPartBytes = 64u << 20;
 constexpr std::size_t kGraphsKept = 16;
-constexpr std::array<std::string_view, 6> kEvents = {
-    "template", "allocation", "recorded_step", "page_faults", "residency", "captured_values"};
+constexpr std::array<std::string_view, 7> kEvents = {"template",    "allocation", "recorded_step",
+                                                     "page_faults", "residency",  "captured_values",
+                                                     "splits"};
 // Of the captured values of a step, which may be too many for one line (log_lines.h).
 constexpr std::size_t kValuesPerLine = std::size_t{4} << 20;
 // As many values as a step may have, not compressed, and their shapes.
@@ -148,7 +149,23 @@ WriteResult RecordedPartsWriter::append(std::string& to, const Step& step) {
     return true;
   });
   if (!read) return read;
-  return written ? append_values(to, step) : written;
+  if (!written) return written;
+  if (auto values = append_values(to, step); !values) return values;
+  return append_splits(to, step);
+}
+
+WriteResult RecordedPartsWriter::append_splits(std::string& to, const Step& step) const {
+  WriteResult written;
+  const auto read = reader_.for_each_splits(step.id, 1, [&](const StepSplits& splits) {
+    const auto blob = pack_splits(splits, step.begin);
+    if (!blob) {
+      written = std::unexpected(cannot_pack(step, blob.error()));
+      return false;
+    }
+    append_part(to, "splits", {{"step", step.id.v}}, *blob);
+    return true;
+  });
+  return read ? written : read;
 }
 
 WriteResult RecordedPartsWriter::append_values(std::string& to, const Step& step) const {
@@ -204,6 +221,7 @@ void RecordedParts::take(std::string_view event, const Json& line) {
     faults_.clear();
     residency_.reset();
     values_.reset();
+    splits_.reset();
   } else if (number != number_) {
     return;
   } else if (event == "page_faults" && faults_.size() < 2) {
@@ -220,6 +238,8 @@ void RecordedParts::take(std::string_view event, const Json& line) {
       values_ = {.not_captured = number_in<std::uint64_t>(line, "not_captured"), .packed = {}};
     if (values_->packed.size() + packed->size() <= kMaxPackedValues)
       values_->packed.append_range(*packed);
+  } else if (event == "splits") {
+    splits_ = *std::move(packed);
   }
 }
 
@@ -248,7 +268,8 @@ std::optional<RecordedStep> RecordedParts::step(const ImportedStep& imported,
                    .addresses = {},
                    .faults = {},
                    .residency = std::nullopt,
-                   .values = std::nullopt};
+                   .values = std::nullopt,
+                   .splits = std::nullopt};
   Step& step = out.step;
   step.graph = graph_;
   step.allocation = allocation_;
@@ -293,6 +314,12 @@ std::optional<RecordedStep> RecordedParts::step(const ImportedStep& imported,
     if (!outputs || (!outputs->empty() && outputs->back().op.v >= ops)) return std::nullopt;
     out.values = StepValues{
         .step = {}, .not_captured = values_->not_captured, .outputs = *std::move(outputs)};
+  }
+  if (splits_) {
+    auto splits = unpack_splits(*splits_, step.begin);
+    const std::size_t tensors = out.graph ? out.graph->tensors.size() : 0;
+    if (!splits || !are_of_graph(*splits, ops, tensors)) return std::nullopt;
+    out.splits = *std::move(splits);
   }
   return out;
 }

@@ -35,6 +35,7 @@ class RecordedPartsWriter {
 
  private:
   WriteResult append_values(std::string& to, const Step& step) const;
+  WriteResult append_splits(std::string& to, const Step& step) const;
 
   const SessionReader& reader_;
   std::set<TemplateId> templates_;
@@ -82,6 +83,7 @@ class RecordedParts {
     Blob packed;  // of all lines so far
   };
   std::optional<Values> values_;
+  std::optional<Blob> splits_;
 };
 
 }  // namespace tt::exchange

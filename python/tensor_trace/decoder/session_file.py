@@ -21,7 +21,7 @@ from .blob import BlobReader, unpacked
 from .graph import Template, read_template
 
 APPLICATION_ID = 0x54545243  # TTRC
-VERSION = 7
+VERSION = 8
 MAX_STEP_VALUES = 16 << 20
 MAX_STEP_FAULTS = 1 << 20
 MAX_CAPTURED_VALUES = 16 << 20

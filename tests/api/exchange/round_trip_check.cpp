@@ -87,6 +87,16 @@ std::vector<StepValues> values_in(const SessionReader& reader) {
   return all;
 }
 
+std::vector<StepSplits> splits_in(const SessionReader& reader) {
+  std::vector<StepSplits> all;
+  const auto add = [&](const StepSplits& splits) {
+    all.push_back(splits);
+    return true;
+  };
+  EXPECT_TRUE(reader.for_each_splits(StepId{0}, UINT32_MAX, add).has_value());
+  return all;
+}
+
 // `expected`: accesses_in(before).
 void expect_same(const SessionReader& before, const std::vector<std::string>& expected,
                  const SessionReader& after) {
@@ -123,6 +133,7 @@ void expect_same(const SessionReader& before, const std::vector<std::string>& ex
     EXPECT_EQ(faults_in(after, kind), faults_in(before, kind)) << to_text(kind);
   EXPECT_EQ(residency_in(after), residency_in(before));
   EXPECT_TRUE(values_in(after) == values_in(before)) << "captured values";
+  EXPECT_TRUE(splits_in(after) == splits_in(before)) << "splits";
 }
 
 }  // namespace

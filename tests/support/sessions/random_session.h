@@ -66,6 +66,7 @@ struct RandomSession {
   std::vector<StepFaults> faults, minor_faults;  // only some of the steps
   std::vector<StepResidency> residency;          // only some of the steps
   std::vector<StepValues> values;                // only some of the steps
+  std::vector<StepSplits> splits;                // only some of the steps
   friend bool operator==(const RandomSession&, const RandomSession&) = default;
 };
 
@@ -198,6 +199,36 @@ inline StepValues random_values(Dice& dice, StepId step, std::size_t ops) {
   return of;
 }
 
+// Of a step whose template has so many ops and tensors.
+inline StepSplits random_splits(Dice& dice, StepId step, std::size_t ops, std::size_t tensors) {
+  StepSplits of{.step = step, .backends = {}, .splits = {}};
+  const std::size_t backends = 1 + dice.size(3);
+  for (std::size_t i = 0; i < backends; ++i) of.backends.push_back(dice.text(20));
+  const auto backend = [&] { return static_cast<std::uint32_t>(dice.below(backends)); };
+  const auto time = [&] { return Ns{dice.any_i64()}; };
+  for (std::size_t i = dice.size(4); i > 0; --i) {
+    BackendSplit split{.backend = backend(),
+                       .first = OpId{static_cast<std::uint32_t>(dice.size(ops))},
+                       .begin = time(),
+                       .end = time()};
+    split.ops = static_cast<std::uint32_t>(dice.size(ops - split.first.v));
+    if (dice.one_in(2)) split.done = time();
+    for (std::size_t k = dice.size(4); k > 0; --k)
+      split.copies.push_back(
+          {.tensor = tensors == 0 || dice.one_in(4)
+                         ? kNoTensor
+                         : TensorId{static_cast<std::uint32_t>(dice.below(tensors))},
+           .from = dice.one_in(4) ? kNone : backend(),
+           .bytes = dice.any_u64(),
+           .begin = time(),
+           .end = time(),
+           .wait = time(),
+           .complete = dice.one_in(2)});
+    of.splits.push_back(std::move(split));
+  }
+  return of;
+}
+
 inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape = {}) {
   Dice dice(seed);
   RandomSession s;
@@ -257,6 +288,11 @@ inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape
     const std::size_t ops = step.graph.v == 0 ? 0 : s.templates[step.graph.v - 1].ops.size();
     if (dice.one_in(3)) s.values.push_back(random_values(dice, step.id, ops));
   }
+  for (const Step& step : s.steps) {
+    const GraphTemplate none, &graph = step.graph.v == 0 ? none : s.templates[step.graph.v - 1];
+    if (dice.one_in(3))
+      s.splits.push_back(random_splits(dice, step.id, graph.ops.size(), graph.tensors.size()));
+  }
   return s;
 }
 
@@ -271,6 +307,7 @@ inline std::expected<void, TraceError> add_all(SessionWriter& writer, const Rand
   auto faults = s.faults.begin(), minor_faults = s.minor_faults.begin();
   auto residency = s.residency.begin();
   auto values = s.values.begin();
+  auto splits = s.splits.begin();
   for (std::size_t i = 0; done && i < s.steps.size(); ++i) {
     done = writer.add_step(s.steps[i]);
     if (done && faults != s.faults.end() && faults->step.v == i)
@@ -281,6 +318,8 @@ inline std::expected<void, TraceError> add_all(SessionWriter& writer, const Rand
       done = writer.add_residency(*residency++);
     if (done && values != s.values.end() && values->step.v == i)
       done = writer.add_values(*values++);
+    if (done && splits != s.splits.end() && splits->step.v == i)
+      done = writer.add_splits(*splits++, s.steps[i].begin);
   }
   if (done) done = writer.commit();
   return done;
@@ -348,6 +387,11 @@ inline std::expected<RandomSession, TraceError> read_session(const std::filesyst
     return true;
   });
   if (!values) return std::unexpected(values.error());
+  const auto splits = reader->for_each_splits(StepId{0}, UINT32_MAX, [&](const StepSplits& of) {
+    s.splits.push_back(of);
+    return true;
+  });
+  if (!splits) return std::unexpected(splits.error());
   return s;
 }
 

@@ -435,6 +435,93 @@ std::expected<std::vector<FileRange>, DecodeError> unpack_ranges(std::span<const
   return ranges;
 }
 
+std::expected<Blob, DecodeError> pack_splits(const StepSplits& splits, Ns begin) {
+  std::size_t copies = 0;
+  for (const BackendSplit& split : splits.splits) copies += split.copies.size();
+  if (splits.splits.size() > kMaxStepSplits || copies > kMaxStepCopies ||
+      splits.backends.size() > kMaxBackends)
+    return std::unexpected(DecodeError{"more splits than the format allows", 0});
+  ByteWriter out;
+  std::int64_t before = begin.v;
+  const auto put_time = [&](Ns at) {
+    out.zigzag(wrapping_sub(at.v, before));
+    before = at.v;
+  };
+  out.varint(splits.backends.size());
+  for (const std::string& name : splits.backends) out.text(name);
+  out.varint(splits.splits.size());
+  for (const BackendSplit& split : splits.splits) {
+    out.varint(split.backend);
+    out.varint(split.first.v);
+    out.varint(split.ops);
+    out.varint(split.copies.size());
+    for (const BackendCopy& copy : split.copies) {
+      out.ref(copy.tensor.v, kNone);
+      out.ref(copy.from, kNone);
+      out.varint(copy.bytes);
+      put_time(copy.begin);
+      put_time(copy.end);
+      out.varint(static_cast<std::uint64_t>(copy.wait.v));
+      out.u8(copy.complete ? 1 : 0);
+    }
+    put_time(split.begin);
+    put_time(split.end);
+    out.u8(split.done ? 1 : 0);
+    if (split.done) out.zigzag(wrapping_sub(split.done->v, split.end.v));
+  }
+  return out.take();
+}
+
+std::expected<StepSplits, DecodeError> unpack_splits(std::span<const std::byte> blob, Ns begin) {
+  ByteReader in(blob);
+  StepSplits out;
+  std::int64_t before = begin.v;
+  const auto time = [&] {
+    before = wrapping_add(before, in.zigzag());
+    return Ns{before};
+  };
+  const auto flag = [&] {
+    const std::uint8_t value = in.u8();
+    if (value > 1) in.fail("a flag is neither 0 nor 1");
+    return value == 1;
+  };
+  const auto n_backends = in.count(1);
+  if (n_backends > kMaxBackends) in.fail("more backends than the format allows");
+  out.backends.resize(in.ok() ? n_backends : 0);
+  for (std::string& name : out.backends) name = in.text();
+  const auto n_splits = in.count(7);
+  if (n_splits > kMaxStepSplits) in.fail("more splits than the format allows");
+  out.splits.resize(in.ok() ? n_splits : 0);
+  std::size_t copies = 0;
+  for (BackendSplit& split : out.splits) {
+    split.backend = in.varint32();
+    if (split.backend >= out.backends.size()) in.fail("a backend does not exist");
+    split.first = OpId{in.varint32()};
+    split.ops = in.varint32();
+    const auto n_copies = in.count(7);
+    copies += n_copies;
+    if (copies > kMaxStepCopies) in.fail("more copies than the format allows");
+    split.copies.resize(in.ok() ? n_copies : 0);
+    for (BackendCopy& copy : split.copies) {
+      copy.tensor = TensorId{in.ref(kNone)};
+      copy.from = in.ref(kNone);
+      if (copy.from != kNone && copy.from >= out.backends.size())
+        in.fail("a backend does not exist");
+      copy.bytes = in.varint();
+      copy.begin = time();
+      copy.end = time();
+      copy.wait = Ns{static_cast<std::int64_t>(in.varint())};
+      copy.complete = flag();
+    }
+    split.begin = time();
+    split.end = time();
+    if (flag()) split.done = Ns{wrapping_add(split.end.v, in.zigzag())};
+  }
+  in.expect_end();
+  if (!in.ok()) return std::unexpected(in.error());
+  return out;
+}
+
 std::expected<Blob, DecodeError> pack_step(const Step& step) {
   std::size_t values = 0;
   for (const SlotValues& slot : step.slots) values += slot.ints.size() + slot.floats.size();

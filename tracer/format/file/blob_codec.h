@@ -30,6 +30,11 @@ inline constexpr std::size_t kMaxResidentRanges = std::size_t{1} << 20;  // of o
 inline constexpr std::size_t kMaxCapturedValues = std::size_t{16} << 20;
 inline constexpr std::size_t kMaxCapturedOutputs = std::size_t{64} << 10;
 
+// Splits of one step, and copies of all of them.
+inline constexpr std::size_t kMaxStepSplits = std::size_t{64} << 10;
+inline constexpr std::size_t kMaxStepCopies = std::size_t{256} << 10;
+inline constexpr std::size_t kMaxBackends = 256;
+
 using Blob = std::vector<std::byte>;
 
 // `fingerprint` is a column of its own, not in the blob: it is 0 in unpacked templates.
@@ -58,6 +63,11 @@ std::expected<std::vector<FileRange>, DecodeError> unpack_ranges(std::span<const
 std::expected<Blob, DecodeError> pack_values(std::span<const OutputValues> outputs);
 std::expected<std::vector<OutputValues>, DecodeError> unpack_values(
     std::span<const std::byte> blob);
+
+// The backends and splits of StepSplits; times are relative to `begin`, the step's begin.
+std::expected<Blob, DecodeError> pack_splits(const StepSplits& splits, Ns begin);
+// `step` is not set. Indices of backends are checked, those of ops and tensors are not.
+std::expected<StepSplits, DecodeError> unpack_splits(std::span<const std::byte> blob, Ns begin);
 
 // The part of a step's blob that queries over many steps need: times as they are packed, and
 // lists as runs of numbers or as bit sets. Reused between steps without allocating.

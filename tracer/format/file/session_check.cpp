@@ -146,6 +146,11 @@ std::expected<std::vector<std::string>, TraceError> check_session(
           [&](const StepValues& of) { return check_step("captured values", of.step); });
       !values)
     report(values.error());
+  if (const auto splits = reader->for_each_splits(
+          StepId{0}, UINT32_MAX,
+          [&](const StepSplits& of) { return check_step("splits", of.step); });
+      !splits)
+    report(splits.error());
   if (!keep_going()) return std::unexpected(cancelled_error());
   return problems;
 }

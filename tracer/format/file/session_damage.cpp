@@ -41,7 +41,8 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
     readable.tokens = std::max(readable.tokens, static_cast<std::uint32_t>(end));
     return true;
   };
-  // Number of steps before the first unreadable list of faults, of ranges in memory or of values.
+  // Number of steps before the first unreadable list of faults, of ranges in memory, of values or
+  // of splits.
   std::uint64_t readable_list_steps = UINT64_MAX;
   std::expected<void, TraceError> lists;
   bool some_unreadable = false;
@@ -59,13 +60,17 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
       case StepList::Residency:
         return for_each_residency(StepId{0}, UINT32_MAX, count);
       case StepList::Values:
+        return for_each_values(StepId{0}, UINT32_MAX, count);
+      case StepList::Splits:
         break;
     }
-    return for_each_values(StepId{0}, UINT32_MAX, count);
+    return for_each_splits(StepId{0}, UINT32_MAX, count);
   };
   for (std::size_t i = 0; i < kStepLists.size(); ++i) {
     steps = 0;
     const auto read = read_list(static_cast<StepList>(i));
+    // The lists of values and of splits have read steps, too.
+    sqlite3_db_release_memory(impl_->db.get());
     if (read) continue;
     readable.unreadable[i] = steps == 0;
     some_unreadable = some_unreadable || steps == 0;
@@ -73,7 +78,6 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::truncate_
     readable_list_steps = steps;
     lists = read;
   }
-  sqlite3_db_release_memory(impl_->db.get());  // the lists of values have read steps, too
   // Read each step by scan and by key: in a damaged B-tree the two may differ.
   std::expected<void, TraceError> all;
   const auto scanned = for_each_step_row(StepId{0}, UINT32_MAX, [&](const StepRow& row) {

@@ -612,19 +612,47 @@ Status SessionReader::for_each_values(StepId first, std::uint32_t count,
     if (values->size() != outputs) return std::unexpected(impl_->damage(name + ", their count"));
     if (!values->empty()) {
       // Callers index the ops of the step's template by them.
-      const auto of = step(id);
+      const auto of = graph_of_step(id);
       if (!of) return std::unexpected(of.error());
-      const auto ops = of->graph.v == 0
-                           ? 0
-                           : graph(of->graph)
-                                 .transform([](const auto& known) { return known->ops.size(); })
-                                 .value_or(0);
+      const std::size_t ops = *of == nullptr ? 0 : (*of)->ops.size();
       if (values->back().op.v >= ops) return std::unexpected(impl_->damage(name + ", their ops"));
     }
     next.outputs = *std::move(values);
     return row(next);
   };
   return impl_->for_each_list(StepList::Values, "n_outputs, n_not_captured", first, count, read);
+}
+
+Status SessionReader::for_each_splits(StepId first, std::uint32_t count,
+                                      const std::function<bool(const StepSplits&)>& row) const {
+  const auto read = [&](RowReader& in, StepId id) -> std::expected<bool, TraceError> {
+    const auto begin = Ns{in.integer<std::int64_t>()};
+    const auto n_splits = in.integer<std::uint64_t>();
+    const auto packed = in.blob();
+    const std::string name = std::format("the splits of step {}", id.v);
+    if (!in.valid()) return std::unexpected(impl_->damage(name));
+    auto next = unpack_splits(packed, begin);
+    if (!next) return std::unexpected(impl_->damage(name + ", " + next.error().text()));
+    if (next->splits.size() != n_splits)
+      return std::unexpected(impl_->damage(name + ", their count"));
+    next->step = id;
+    // Callers index the ops and tensors of the step's template by them.
+    const auto of = graph_of_step(id);
+    if (!of) return std::unexpected(of.error());
+    const std::size_t ops = *of == nullptr ? 0 : (*of)->ops.size();
+    const std::size_t tensors = *of == nullptr ? 0 : (*of)->tensors.size();
+    if (!are_of_graph(*next, ops, tensors))
+      return std::unexpected(impl_->damage(name + ", their ops or tensors"));
+    return row(*next);
+  };
+  return impl_->for_each_list(StepList::Splits, "begin_ns, n_splits", first, count, read);
+}
+
+std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::graph_of_step(
+    StepId id) const {
+  const auto of = step(id);
+  if (!of) return std::unexpected(of.error());
+  return of->graph.v == 0 ? nullptr : graph(of->graph).value_or(nullptr);
 }
 
 std::expected<std::optional<StepId>, TraceError> SessionReader::last_residency(StepId step) const {

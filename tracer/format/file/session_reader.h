@@ -86,17 +86,24 @@ class SessionReader {
   std::expected<void, TraceError> for_each_values(
       StepId first, std::uint32_t count, const std::function<bool(const StepValues&)>& row) const;
 
-  // Hides the first damaged step (or step whose tokens, template, allocation, faults, residency or
-  // values are damaged) and all steps after it, for this reader. If no faults, no residency or no
-  // values at all can be read, only these are hidden. Returns the number of remaining steps;
-  // nullopt, and no change, if nothing is damaged. Error Damaged if the first step is damaged.
-  // Reads every row; cancelled by `keep_going` like check_session().
+  // The splits of steps [first, first + count), in order; steps without are skipped. Stops when
+  // `row` returns false. Ops and tensors are those of the step's template.
+  std::expected<void, TraceError> for_each_splits(
+      StepId first, std::uint32_t count, const std::function<bool(const StepSplits&)>& row) const;
+
+  // Hides the first damaged step (or step whose tokens, template, allocation, faults, residency,
+  // values or splits are damaged) and all steps after it, for this reader. If no faults, no
+  // residency, no values or no splits at all can be read, only these are hidden. Returns the number
+  // of remaining steps; nullopt, and no change, if nothing is damaged. Error Damaged if the first
+  // step is damaged. Reads every row; cancelled by `keep_going` like check_session().
   std::expected<std::optional<std::uint32_t>, TraceError> truncate_at_damage(
       const std::function<bool()>& keep_going = {});
   std::optional<std::uint32_t> readable_steps() const;  // nullopt: not truncated
 
  private:
   struct Impl;
+  // Of the step; null: it has none that can be read.
+  std::expected<std::shared_ptr<const GraphTemplate>, TraceError> graph_of_step(StepId id) const;
   explicit SessionReader(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

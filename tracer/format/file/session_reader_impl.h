@@ -20,14 +20,14 @@
 namespace tt {
 
 // Tables with at most one row per step.
-enum class StepList : std::uint8_t { MajorFaults, MinorFaults, Residency, Values };
+enum class StepList : std::uint8_t { MajorFaults, MinorFaults, Residency, Values, Splits };
 struct StepListTable {
   const char* name;
   std::uint32_t since;  // version of the format
 };
 inline constexpr std::array kStepLists = {
     StepListTable{"tt_fault", 2}, StepListTable{"tt_minor_fault", 4},
-    StepListTable{"tt_residency", 5}, StepListTable{"tt_value", 6}};
+    StepListTable{"tt_residency", 5}, StepListTable{"tt_value", 6}, StepListTable{"tt_split", 8}};
 
 struct SessionReader::Impl {
   Impl(std::filesystem::path file, Database database, std::uint32_t format_version,

@@ -13,7 +13,8 @@ namespace tt {
 namespace {
 
 constexpr std::string_view kAddedInVersion2 = "tt_fault", kAddedInVersion4 = "tt_minor_fault",
-                           kAddedInVersion5 = "tt_residency", kAddedInVersion6 = "tt_value";
+                           kAddedInVersion5 = "tt_residency", kAddedInVersion6 = "tt_value",
+                           kAddedInVersion8 = "tt_split";
 // Version 3 added the conditions of a step.
 constexpr std::string_view kStepTableBeforeVersion3 = R"sql(CREATE TABLE tt_step(
   id INTEGER PRIMARY KEY, phase TEXT NOT NULL, timing TEXT NOT NULL, template INTEGER NOT NULL,
@@ -80,6 +81,7 @@ std::vector<std::string_view> tables_of(std::string_view version) {
     if (is_before(version, 4) && name == kAddedInVersion4) continue;
     if (is_before(version, 5) && name == kAddedInVersion5) continue;
     if (is_before(version, 6) && name == kAddedInVersion6) continue;
+    if (is_before(version, 8) && name == kAddedInVersion8) continue;
     const bool is_old_step = name == "tt_step" && is_before(version, 5);
     const bool is_old_token = name == "tt_token" && is_before(version, 7);
     tables.push_back(is_old_step    ? step_table_of(version)
@@ -104,7 +106,7 @@ class SchemaLimits {
   SchemaLimits& operator=(const SchemaLimits&) = delete;
 
  private:
-  // SQLite parses each row with about 10 instructions; a session has at most 12 rows.
+  // SQLite parses each row with about 10 instructions; a session has at most 13 rows.
   static constexpr int kMaxRowBytes = 8192, kMaxInstructions = 1000;
   sqlite3* db_;
   int length_;

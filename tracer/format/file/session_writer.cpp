@@ -102,7 +102,7 @@ struct SessionWriter::Impl {
   fs::path path;
   std::optional<Database> db;  // empty after finish()
   Statement begin, commit, add_template, add_allocation, add_token, replace_token, add_step,
-      add_faults, add_minor_faults, add_residency, add_values, page_count;
+      add_faults, add_minor_faults, add_residency, add_values, add_splits, page_count;
   bool in_transaction = false;
   std::optional<TraceError> failed;
   std::uint32_t steps = 0, tokens = 0;
@@ -154,6 +154,7 @@ Status SessionWriter::Impl::prepare() {
       {&add_minor_faults, "INSERT INTO tt_minor_fault VALUES(?,?,?,?,?)"},
       {&add_residency, "INSERT INTO tt_residency VALUES(?,?,?,?,?,?)"},
       {&add_values, "INSERT INTO tt_value VALUES(?,?,?,?,?)"},
+      {&add_splits, "INSERT INTO tt_split VALUES(?,?,?,?,?)"},
       {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?,?,?)"},
       {&replace_token, "REPLACE INTO tt_token VALUES(?,?,?,?,?,?,?,?,?)"},
       {&page_count, "PRAGMA page_count"},
@@ -235,7 +236,7 @@ Status SessionWriter::Impl::merge_wal() {
 void SessionWriter::Impl::disconnect() {
   for (Statement* s :
        {&begin, &commit, &add_template, &add_allocation, &add_token, &replace_token, &add_step,
-        &add_faults, &add_minor_faults, &add_residency, &add_values, &page_count})
+        &add_faults, &add_minor_faults, &add_residency, &add_values, &add_splits, &page_count})
     *s = Statement();
   db.reset();
 }
@@ -420,6 +421,20 @@ Status SessionWriter::add_values(const StepValues& values) {
         .integer(values.step.v)
         .integer_u64(values.outputs.size())
         .integer_u64(values.not_captured)
+        .blob(*packed)
+        .insert();
+  });
+}
+
+Status SessionWriter::add_splits(const StepSplits& splits, Ns begin) {
+  return impl_->add([&]() -> Status {
+    assert(splits.step.v < impl_->steps);
+    const auto packed = pack_splits(splits, begin);
+    if (!packed) return std::unexpected(encode_error(packed.error(), "list of splits"));
+    return RowWriter(impl_->add_splits)
+        .integer(splits.step.v)
+        .integer(begin.v)
+        .integer_u64(splits.splits.size())
         .blob(*packed)
         .insert();
   });

@@ -44,6 +44,8 @@ class SessionWriter {
   std::expected<void, TraceError> add_residency(const StepResidency& residency);
   // Of an added step.
   std::expected<void, TraceError> add_values(const StepValues& values);
+  // Of an added step, whose begin is `begin`.
+  std::expected<void, TraceError> add_splits(const StepSplits& splits, Ns begin);
   // Commits: everything added so far survives a kill of the process.
   std::expected<void, TraceError> commit();
 

@@ -16,7 +16,7 @@
 
 namespace tt {
 
-inline constexpr std::uint32_t kFormatVersion = 7;  // docs/trace-format.md
+inline constexpr std::uint32_t kFormatVersion = 8;  // docs/trace-format.md
 
 // Limits on the metadata, which the writer and the reader enforce.
 inline constexpr std::size_t kMaxSessionFacts = 16'384, kMaxModelFiles = 4096;

@@ -212,6 +212,51 @@ struct StepValues {
   friend bool operator==(const StepValues&, const StepValues&) = default;
 };
 
+// What a scheduler of ggml copied for a split: one of its inputs, from the memory of another
+// backend.
+struct BackendCopy {
+  // Of the step's template: the tensor that was copied, or the copy if only that is part of the
+  // graph. kNoTensor: neither.
+  TensorId tensor = kNoTensor;
+  std::uint32_t from = kNone;  // index into StepSplits::backends; kNone: not known
+  std::uint64_t bytes = 0;
+  Ns begin{}, end{};  // of the calls that copied, with `wait`
+  Ns wait{};          // for the end of what uses the tensor and its copy
+  // Whether the bytes were there at `end`. Otherwise a device copies them later.
+  bool complete = false;
+  friend bool operator==(const BackendCopy&, const BackendCopy&) = default;
+};
+
+// A part of a graph that runs on one backend, after its inputs were copied.
+struct BackendSplit {
+  std::uint32_t backend = 0;          // index into StepSplits::backends
+  OpId first{};                       // of the step's template
+  std::uint32_t ops = 0;              // may be 0: views only
+  Ns begin{}, end{};                  // of the call that computes it
+  std::optional<Ns> done{};           // its backend had ended: the first wait for it that returned
+  std::vector<BackendCopy> copies{};  // before `begin`
+  friend bool operator==(const BackendSplit&, const BackendSplit&) = default;
+};
+
+// The splits of a step of an attached program whose graph runs on several backends, or on one that
+// does not report its ops.
+struct StepSplits {
+  StepId step;
+  std::vector<std::string> backends;  // names in ggml: "CPU", "CUDA0"
+  std::vector<BackendSplit> splits;   // in the order in which they ran
+  friend bool operator==(const StepSplits&, const StepSplits&) = default;
+};
+
+// Whether the ops and tensors exist in a template with so many.
+inline bool are_of_graph(const StepSplits& of, std::size_t ops, std::size_t tensors) {
+  return std::ranges::all_of(of.splits, [&](const BackendSplit& split) {
+    return std::uint64_t{split.first.v} + split.ops <= ops &&
+           std::ranges::all_of(split.copies, [&](const BackendCopy& copy) {
+             return copy.tensor == kNoTensor || copy.tensor.v < tensors;
+           });
+  });
+}
+
 // What became of a token that a draft proposed: a small model, or another source, whose tokens the
 // model evaluates in one step to check them.
 enum class Draft : std::uint8_t {

@@ -67,6 +67,58 @@ TEST(FaultsBlob, RoundTripsAnyFaultsAndRejectsInvalidBytes) {
   EXPECT_FALSE(pack_faults(many, Ns{}).has_value());
 }
 
+TEST(SplitsBlob, HasDocumentedLayout) {
+  const StepSplits splits{.step = {},
+                          .backends = {"CPU", "C0"},
+                          .splits = {{.backend = 1,
+                                      .first = OpId{3},
+                                      .ops = 300,
+                                      .begin = Ns{1'020},
+                                      .end = Ns{1'021},
+                                      .done = Ns{1'020},
+                                      .copies = {{.tensor = TensorId{4},
+                                                  .from = 0,
+                                                  .bytes = 130,
+                                                  .begin = Ns{1'005},
+                                                  .end = Ns{1'015},
+                                                  .wait = Ns{2},
+                                                  .complete = true}}},
+                                     {.begin = Ns{1'021}, .end = Ns{1'022}}}};
+  const Blob expected = bytes({
+      2,  3, 'C',  'P',  'U', 2,  'C', '0',  // backends
+      2,                                     // splits
+      1,  3, 0xac, 0x02, 1,                  // backend 1, ops 3 to 302, one copy:
+      5,  1, 0x82, 0x01, 10,  20, 2,   1,    // tensor 4 from backend 0, 130 bytes, +5, +10, wait 2
+      10, 2, 1,    1,                        // begin +5, end +1, done -1
+      0,  0, 0,    0,    0,   2,  0,         // not done
+  });
+  const Blob packed = pack_splits(splits, Ns{1'000}).value();
+  EXPECT_EQ(packed, expected);
+  EXPECT_EQ(unpack_splits(packed, Ns{1'000}).value(), splits);
+  for (const std::size_t backend : {9U, 15U}) {  // of a split, and of a copy
+    Blob other = packed;
+    other[backend] = std::byte{3};
+    EXPECT_FALSE(unpack_splits(other, Ns{1'000}).has_value());
+  }
+}
+
+TEST(SplitsBlob, RoundTripsAnyValuesAndRejectsInvalidBytes) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    const StepSplits splits = test::random_splits(dice, StepId{0}, 30, 20);
+    const Ns begin{dice.any_i64()};
+    Blob blob = pack_splits(splits, begin).value();
+    ASSERT_EQ(unpack_splits(blob, begin).value(), splits);
+    EXPECT_FALSE(unpack_splits(std::span(blob).first(blob.size() - 1), begin).has_value());
+    blob.push_back(std::byte{0});
+    EXPECT_FALSE(unpack_splits(blob, begin).has_value());
+  }
+  const StepSplits many{
+      .step = {}, .backends = {"CPU"}, .splits = std::vector<BackendSplit>(kMaxStepSplits + 1)};
+  EXPECT_FALSE(pack_splits(many, Ns{}).has_value());
+}
+
 Blob unzip(const Blob& frame) {
   Blob raw(ZSTD_getFrameContentSize(frame.data(), frame.size()));
   EXPECT_EQ(ZSTD_decompress(raw.data(), raw.size(), frame.data(), frame.size()), raw.size());

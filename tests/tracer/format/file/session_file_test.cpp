@@ -108,7 +108,7 @@ TEST(SessionFile, AnswersPlainSql) {
   }
   const auto line = [](auto v) { return std::to_string(v) + "\n"; };
   EXPECT_EQ(query_sqlite3(file, "PRAGMA application_id"), line(0x54545243));
-  EXPECT_EQ(query_sqlite3(file, "PRAGMA user_version"), "7\n");
+  EXPECT_EQ(query_sqlite3(file, "PRAGMA user_version"), "8\n");
   EXPECT_EQ(query_sqlite3(file, "PRAGMA journal_mode"), "delete\n");
   EXPECT_EQ(query_sqlite3(file, "PRAGMA integrity_check"), "ok\n");
   EXPECT_EQ(query_sqlite3(file, "SELECT value FROM tt_meta WHERE key = 'title'"),

@@ -132,6 +132,19 @@ std::string to_text(const test::RandomSession& s) {
       out += std::format("  op {} ne {} {}\n", output.op.v, joined(output.ne, number),
                          joined(output.values, [](float f) { return std::format("{}", f); }));
   }
+  for (const StepSplits& of : s.splits) {
+    out += std::format("splits of step {} on {}\n", of.step.v,
+                       joined(of.backends, [](const std::string& name) { return quoted(name); }));
+    for (const BackendSplit& split : of.splits) {
+      for (const BackendCopy& copy : split.copies)
+        out += std::format("  copy {} from {} bytes {} {}..{} wait {} complete {}\n", copy.tensor.v,
+                           copy.from, copy.bytes, copy.begin.v, copy.end.v, copy.wait.v,
+                           copy.complete);
+      out += std::format("  split on {} ops {}+{} {}..{} done {}\n", split.backend, split.first.v,
+                         split.ops, split.begin.v, split.end.v,
+                         split.done ? std::to_string(split.done->v) : "unknown");
+    }
+  }
   return out;
 }
 
@@ -157,6 +170,8 @@ TEST(ReleasedFormat, ReadsVersion5) { expect_golden("session-v5.ttrace", "sessio
 
 TEST(ReleasedFormat, ReadsVersion6) { expect_golden("session-v6.ttrace", "session-v6.txt"); }
 TEST(ReleasedFormat, ReadsVersion7) { expect_golden("session-v7.ttrace", "session-v7.txt"); }
+
+TEST(ReleasedFormat, ReadsVersion8) { expect_golden("session-v8.ttrace", "session-v8.txt"); }
 
 }  // namespace
 }  // namespace tt

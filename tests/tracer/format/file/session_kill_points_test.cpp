@@ -42,6 +42,7 @@ RandomSession finished_session() {
   session.minor_faults.clear();
   session.residency.clear();
   session.values.clear();
+  session.splits.clear();
   return session;
 }
 

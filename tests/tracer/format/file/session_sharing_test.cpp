@@ -121,6 +121,7 @@ TEST(RunningSession, PassesCheckWhileItGrows) {
   head.minor_faults.clear();
   head.residency.clear();
   head.values.clear();
+  head.splits.clear();
   ASSERT_TRUE(add_all(*writer, head).has_value());
   std::size_t written = 0;
   auto faults = session.faults.begin();

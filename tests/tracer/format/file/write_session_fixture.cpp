@@ -1,5 +1,5 @@
 // Writes the small session of which tests/data has one copy per released format version:
-// write_session_fixture tests/data/session-v7.ttrace
+// write_session_fixture tests/data/session-v8.ttrace
 //
 // Run once, when a version is final. Never replaces an existing file.
 #include <array>
@@ -228,6 +228,25 @@ std::expected<void, TraceError> write_fixture(const char* path) {
       {.step = StepId{1}, .not_captured = 1, .outputs = {}}};
   for (const StepValues& of : values)
     if (done) done = writer.add_values(of);
+  const StepSplits splits{
+      .step = StepId{1},
+      .backends = {"CPU", "CUDA0"},
+      .splits = {
+          {.backend = 0, .first = OpId{0}, .ops = 1, .begin = Ns{4'000'100}, .end = Ns{4'000'200}},
+          {.backend = 1,
+           .first = OpId{1},
+           .ops = 2,
+           .begin = Ns{4'000'400},
+           .end = Ns{4'000'450},
+           .done = Ns{4'000'900},
+           .copies = {{.tensor = TensorId{1},
+                       .from = 0,
+                       .bytes = 128,
+                       .begin = Ns{4'000'210},
+                       .end = Ns{4'000'390},
+                       .wait = Ns{20},
+                       .complete = true}}}}};
+  if (done) done = writer.add_splits(splits, steps[1].begin);
   if (done) done = writer.commit();
   if (done) done = writer.finish(info, {1, 2, 3, 0, 4});
   return done;
