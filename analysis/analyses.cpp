@@ -17,6 +17,7 @@
 #include "analysis/attention/captured_attention.h"
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
+#include "analysis/backends/split_times.h"
 #include "analysis/common/rebuilt.h"
 #include "analysis/common/session_layers.h"
 #include "analysis/experts/expert_cache.h"
@@ -448,6 +449,21 @@ Analysis drafts_row() {
        .needs = "total",
        .missing = [](const SessionInfo&) { return std::string(kNoDrafts); }},
       draft_ledger);
+}
+
+// --- backends
+
+Analysis splits_row() {
+  return on_session(
+      {.name = "splits",
+       .path = "splits",
+       .summary = "Where the time of a program with several backends went, such as a GPU and the "
+                  "CPU: the time of each, and what was copied between them",
+       .answer = "Totals by backend, and by pair of backends",
+       .cost = Cost::AllSteps,
+       .needs = "total",
+       .missing = [](const SessionInfo&) { return std::string(kNoSplits); }},
+      split_times);
 }
 
 // --- captured values
@@ -986,6 +1002,7 @@ std::vector<Analysis> all_rows() {
       reuse_row(),
       roofline_row(),
       sequentiality_row(),
+      splits_row(),
       totals_row(),
   };
   for (Analysis& row : rows)

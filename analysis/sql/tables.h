@@ -16,6 +16,8 @@ Table op_table();
 Table op_total_table();
 Table residency_table();
 Table session_table();
+Table split_table();
+Table split_copy_table();
 Table step_table();
 Table template_table();
 Table tensor_table();

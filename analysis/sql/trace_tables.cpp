@@ -10,14 +10,15 @@ namespace tt::sql {
 namespace {
 
 constexpr std::array kTables = {
-    access_table,   access_total_table, edge_table,    expert_table,
-    fault_table,    metadata_table,     model_table,   op_table,
-    op_total_table, residency_table,    session_table, step_table,
-    template_table, tensor_table,       token_table,   value_table,
+    access_table,   access_total_table, edge_table,       expert_table,   fault_table,
+    metadata_table, model_table,        op_table,         op_total_table, residency_table,
+    session_table,  split_table,        split_copy_table, step_table,     template_table,
+    tensor_table,   token_table,        value_table,
 };
 constexpr std::array<std::string_view, kTables.size()> kTableNames = {
-    "access",   "access_total", "edge",    "expert", "fault",    "metadata", "model", "op",
-    "op_total", "residency",    "session", "step",   "template", "tensor",   "token", "value",
+    "access",     "access_total", "edge",     "expert",    "fault",   "metadata",
+    "model",      "op",           "op_total", "residency", "session", "split",
+    "split_copy", "step",         "template", "tensor",    "token",   "value",
 };
 
 // In a set of sessions, {0} is "session, " and {1} is "PARTITION BY session "; for a single

@@ -590,6 +590,58 @@ Lines naive_values(const SessionContents& all) {
   return lines;
 }
 
+Lines naive_splits(const SessionContents& all) {
+  Lines lines;
+  const auto read = all.reader.for_each_splits(StepId{0}, UINT32_MAX, [&](const StepSplits& of) {
+    for (std::size_t i = 0; i < of.splits.size(); ++i) {
+      const BackendSplit& split = of.splits[i];
+      std::uint64_t bytes = 0, copied = 0, waited = 0;
+      for (const BackendCopy& copy : split.copies) {
+        bytes += copy.bytes;
+        copied += static_cast<std::uint64_t>(wrapping_difference(copy.end, copy.begin));
+        waited += static_cast<std::uint64_t>(copy.wait.v);
+      }
+      Line line;
+      line.u64(of.step.v).text(to_text(all.steps[of.step.v].phase)).u64(i);
+      line.text(of.backends[split.backend]);
+      line.number_or_null(split.ops > 0, split.first.v).u64(split.ops);
+      line.number(split.begin.v).number(split.end.v);
+      line.number_or_null(split.done.has_value(), split.done.value_or(Ns{}).v);
+      line.u64(split.copies.size()).u64(bytes).u64(copied).u64(waited);
+      lines.push_back(line.take());
+    }
+    return true;
+  });
+  read.value();  // throws
+  return lines;
+}
+
+Lines naive_split_copies(const SessionContents& all) {
+  Lines lines;
+  const auto read = all.reader.for_each_splits(StepId{0}, UINT32_MAX, [&](const StepSplits& of) {
+    const GraphTemplate* graph = all.graph_of(all.steps[of.step.v]);
+    for (std::size_t i = 0; i < of.splits.size(); ++i)
+      for (std::size_t k = 0; k < of.splits[i].copies.size(); ++k) {
+        const BackendCopy& copy = of.splits[i].copies[k];
+        Line line;
+        line.u64(of.step.v).text(to_text(all.steps[of.step.v].phase)).u64(i).u64(k);
+        if (copy.tensor == kNoTensor) {
+          line.null().null().null();
+        } else {
+          const Tensor& tensor = graph->tensor(copy.tensor);
+          line.u64(copy.tensor.v).text(tensor.name).layer(tensor.layer);
+        }
+        copy.from == kNone ? line.null() : line.text(of.backends[copy.from]);
+        line.text(of.backends[of.splits[i].backend]).u64(copy.bytes);
+        line.number(copy.begin.v).number(copy.end.v).number(copy.wait.v).number(copy.complete);
+        lines.push_back(line.take());
+      }
+    return true;
+  });
+  read.value();  // throws
+  return lines;
+}
+
 constexpr std::array kTables = {
     NaiveTable{"access", naive_accesses},
     NaiveTable{"op", naive_ops},
@@ -607,6 +659,8 @@ constexpr std::array kTables = {
     NaiveTable{"fault", naive_faults_table},
     NaiveTable{"residency", naive_residency},
     NaiveTable{"value", naive_values},
+    NaiveTable{"split", naive_splits},
+    NaiveTable{"split_copy", naive_split_copies},
 };
 
 }  // namespace

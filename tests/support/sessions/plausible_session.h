@@ -125,6 +125,35 @@ inline StepFaults plausible_faults(Dice& dice, const RandomSession& s, const Ste
 }
 
 // Parts of the weights, of 64 bytes and more, in order.
+// One split after the other, of all ops, on two backends.
+inline StepSplits plausible_splits(Dice& dice, const RandomSession& s, const Step& step) {
+  const GraphTemplate none, &graph = step.graph.v == 0 ? none : s.templates[step.graph.v - 1];
+  StepSplits of{.step = step.id, .backends = {"CPU", "GPU0"}, .splits = {}};
+  Ns now = step.begin;
+  const auto next = [&] { return now = Ns{now.v + static_cast<std::int64_t>(dice.below(9))}; };
+  const auto ops = static_cast<std::uint32_t>(graph.ops.size());
+  for (std::uint32_t first = 0, i = 0; first <= ops; ++i) {
+    BackendSplit split{.backend = i % 2, .first = OpId{first}};
+    split.ops = first == ops ? 0 : 1 + static_cast<std::uint32_t>(dice.below(ops - first));
+    first += split.ops + (split.ops == 0 ? 1 : 0);
+    for (std::size_t k = dice.size(3); k > 0; --k) {
+      BackendCopy copy{.from = 1 - split.backend, .bytes = dice.below(1000), .complete = true};
+      if (!graph.tensors.empty() && dice.one_in(2))
+        copy.tensor = TensorId{static_cast<std::uint32_t>(dice.below(graph.tensors.size()))};
+      copy.begin = next();
+      copy.end = next();
+      copy.wait = Ns{static_cast<std::int64_t>(
+          dice.below(static_cast<std::uint64_t>(copy.end.v - copy.begin.v) + 1))};
+      split.copies.push_back(copy);
+    }
+    split.begin = next();
+    split.end = next();
+    if (dice.one_in(2)) split.done = next();
+    of.splits.push_back(std::move(split));
+  }
+  return of;
+}
+
 inline StepResidency plausible_residency(Dice& dice, const RandomSession& s, const Step& step) {
   constexpr std::uint64_t kUnit = 64;
   std::map<std::uint32_t, std::uint64_t> ends;  // of the files
@@ -247,6 +276,7 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
     if (dice.one_in(3)) s.faults.push_back(plausible_faults(dice, s, step));
     if (dice.one_in(4)) s.minor_faults.push_back(plausible_faults(dice, s, step));
     if (dice.one_in(4)) s.residency.push_back(plausible_residency(dice, s, step));
+    if (dice.one_in(4)) s.splits.push_back(plausible_splits(dice, s, step));
   }
   return s;
 }
