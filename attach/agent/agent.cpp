@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/agent/step.h"
+#include "attach/agent/splits.h"
 
 #define TT_EXPORT extern "C" __attribute__((visibility("default")))
 #define TT_CALLER __builtin_extract_return_addr(__builtin_return_address(0))
@@ -34,6 +34,9 @@ uint64_t scheduler_count = 0;
 
 // Recording is paused, and no callback of the agent is left in the program. Read without the lock.
 bool resting = false;
+
+// The scheduler that computes on this thread and is recorded by splits.
+__thread Scheduler* current __attribute__((tls_model("initial-exec"))) = nullptr;
 
 constexpr size_t kMaxModels = 64;
 char* models[kMaxModels];
@@ -82,13 +85,15 @@ void* find_function(const char* name, const void* replacement, const void* calle
 
 // The functions found for the callers so far. Searching takes longer than a small graph: each
 // caller is searched once.
-constexpr size_t kMaxCallers = 64;
+constexpr size_t kMaxCallers = 256;
 struct Found {
   const void *caller, *replacement;
   void* function;
 };
 Found found_functions[kMaxCallers];
 size_t found_count = 0;  // entries below it do not change
+// Its own: the agent computes a graph to test the ticks while it holds the other one.
+pthread_mutex_t found_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void* real_function(const char* name, const void* replacement, const void* caller) {
   const size_t count = __atomic_load_n(&found_count, __ATOMIC_ACQUIRE);
@@ -97,11 +102,12 @@ void* real_function(const char* name, const void* replacement, const void* calle
     if (known.caller == caller && known.replacement == replacement) return known.function;
   }
   void* function = find_function(name, replacement, caller);
-  const Locked locked;
+  pthread_mutex_lock(&found_mutex);
   if (function != nullptr && found_count < kMaxCallers) {
     found_functions[found_count] = {caller, replacement, function};
     __atomic_store_n(&found_count, found_count + 1, __ATOMIC_RELEASE);
   }
+  pthread_mutex_unlock(&found_mutex);
   return function;
 }
 
@@ -285,12 +291,14 @@ Scheduler* start(void* handle, void* compute) {
   if (s == nullptr || s->failed || s->busy) return nullptr;
   if (s->ggml == nullptr) {
     s->ggml = ggml;
+    s->exact = getenv(kExactVariable) != nullptr;
     const int count = ggml->ggml_backend_sched_get_n_backends(handle);
     for (int i = 0; i < count && s->backend_count < kMaxBackends; ++i) {
       Backend* backend = backend_of(ggml->ggml_backend_sched_get_backend(handle, i));
       if (backend == nullptr) continue;
       // Calls that follow no known rule would only be counted as wrong ones.
       if (ggml->ticks != Ticks::Never) backend->set_abort = ggml->abort_setter(backend->handle);
+      s->backend_names[s->backend_count] = ggml->ggml_backend_name(backend->handle);
       s->backends[s->backend_count++] = backend;
     }
     write_models();
@@ -384,7 +392,9 @@ void forget_backend(void* handle) {
     for (Scheduler* s = schedulers; s != nullptr; s = s->next)
       for (uint32_t i = 0; i < s->backend_count; ++i)
         if (s->backends[i] == gone) {
-          s->backends[i] = s->backends[--s->backend_count];
+          --s->backend_count;
+          s->backends[i] = s->backends[s->backend_count];
+          s->backend_names[i] = s->backend_names[s->backend_count];
           break;
         }
     free(gone);
@@ -406,15 +416,64 @@ TT_EXPORT int ggml_backend_sched_graph_compute_async(void* scheduler, void* grap
   const int64_t begin = now_ns();
   Scheduler* s = start(scheduler, reinterpret_cast<void*>(compute));
   if (s == nullptr) return compute(scheduler, graph);
-  if (!begin_step(*s, graph)) {
+  if (!begin_step(*s, graph, graph_count)) {
     s->busy = false;
     return compute(scheduler, graph);
   }
   ring.count_running(1);
+  Scheduler* const outer = current;
+  current = s->mode == Scheduler::Mode::BySplits ? s : nullptr;
   const int status = compute(scheduler, graph);
+  current = outer;
   end_step(*s, begin, status != 0, ring, graph_count, lock, unlock);
   ring.count_running(-1);
   return status;
+}
+
+// A scheduler calls these for each split of its graph, in this order: for each input the first one,
+// waits, and what copies; then the backend computes.
+
+TT_EXPORT void* ggml_backend_sched_get_tensor_backend(void* scheduler, void* tensor) {
+  auto* get = real("ggml_backend_sched_get_tensor_backend", ggml_backend_sched_get_tensor_backend,
+                   TT_CALLER);
+  void* backend = get(scheduler, tensor);
+  if (current != nullptr && current->handle == scheduler)
+    on_input(*current, static_cast<const char*>(tensor), backend);
+  return backend;
+}
+
+TT_EXPORT void ggml_backend_tensor_copy(void* from, void* to) {
+  auto* copy = real("ggml_backend_tensor_copy", ggml_backend_tensor_copy, TT_CALLER);
+  copy(from, to);
+  if (current != nullptr) on_copied(*current);
+}
+
+TT_EXPORT void ggml_backend_tensor_set_async(void* backend, void* tensor, const void* data,
+                                             size_t offset, size_t size) {
+  auto* set = real("ggml_backend_tensor_set_async", ggml_backend_tensor_set_async, TT_CALLER);
+  set(backend, tensor, data, offset, size);
+  if (current != nullptr) on_part(*current, size);
+}
+
+TT_EXPORT void ggml_backend_synchronize(void* backend) {
+  auto* wait = real("ggml_backend_synchronize", ggml_backend_synchronize, TT_CALLER);
+  const int64_t begin = current == nullptr ? 0 : now_ns();
+  wait(backend);
+  if (current != nullptr) on_waited(*current, backend, begin);
+}
+
+TT_EXPORT void ggml_backend_event_synchronize(void* event) {
+  auto* wait = real("ggml_backend_event_synchronize", ggml_backend_event_synchronize, TT_CALLER);
+  const int64_t begin = current == nullptr ? 0 : now_ns();
+  wait(event);
+  if (current != nullptr) on_waited(*current, nullptr, begin);
+}
+
+TT_EXPORT int ggml_backend_graph_compute_async(void* backend, void* graph) {
+  auto* compute =
+      real("ggml_backend_graph_compute_async", ggml_backend_graph_compute_async, TT_CALLER);
+  return current == nullptr ? compute(backend, graph)
+                            : compute_split(*current, compute, backend, graph);
 }
 
 TT_EXPORT void ggml_backend_sched_set_eval_callback(void* scheduler, EvalCallback callback,

@@ -194,12 +194,14 @@ bool same_structure(const Library& ggml, const Graph& graph, const char* const* 
   return true;
 }
 
-uint32_t expected_ops(const Library& ggml, const char* const* nodes, uint32_t count, Span* spans) {
+uint32_t expected_ops(const Library& ggml, const char* const* nodes, uint32_t count,
+                      const bool* reported, Span* spans) {
   uint32_t ops = 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (!does_work(ggml, nodes[i])) continue;
     const bool fused =
-        ggml.ticks == Ticks::PerFusedOp && ops > 0 && spans[ops - 1].first + 1 == i &&
+        ggml.ticks == Ticks::PerFusedOp && ops > 0 &&
+        (reported == nullptr || reported[i - 1] == reported[i]) && spans[ops - 1].first + 1 == i &&
         spans[ops - 1].nodes == 1 && strcmp(ggml.ggml_op_name(ggml.op(nodes[i])), "MUL") == 0 &&
         strcmp(ggml.ggml_op_name(ggml.op(nodes[i - 1])), "RMS_NORM") == 0 &&
         (ggml.src(nodes[i], 0) == nodes[i - 1] || ggml.src(nodes[i], 1) == nodes[i - 1]);
@@ -212,7 +214,7 @@ uint32_t expected_ops(const Library& ggml, const char* const* nodes, uint32_t co
   return ops;
 }
 
-Graph* make_graph(const Library& ggml, uint64_t scheduler, uint32_t number,
+Graph* make_graph(const Library& ggml, const SchedulerFacts& scheduler, uint32_t number,
                   const char* const* nodes, uint32_t count, const Span* ops, uint32_t op_count) {
   Numbers numbers(ggml, count);
   if (numbers.failed) return nullptr;
@@ -311,19 +313,21 @@ Graph* make_graph(const Library& ggml, uint64_t scheduler, uint32_t number,
   }
   Bytes& record = graph->record;
   GraphRecord head;
-  head.scheduler = scheduler;
+  head.scheduler = scheduler.number;
   head.graph = number;
   head.library = ggml.number;
   head.buffers = buffer_count;
   head.tensors = numbers.count;
   head.nodes = count;
   head.ops = op_count;
+  head.backends = scheduler.backend_count;
   record.add(head);
   for (uint32_t b = 0; b < buffer_count; ++b) add_buffer(ggml, buffers[b], record);
   for (uint32_t i = 0; i < numbers.count; ++i)
     add_tensor(ggml, numbers.order[i], numbers, node_of[i] != kLeaf, buffer_of[i], record);
   record.add(graph->indices, count * sizeof(uint32_t));
   record.add(graph->op_spans, op_count * sizeof(Span));
+  for (uint32_t b = 0; b < scheduler.backend_count; ++b) record.add_text(scheduler.backends[b]);
   if (record.failed) return give_up();
   free(node_of);
   free(buffers);
@@ -357,6 +361,20 @@ void set_stand_in(Graph& graph, const Graph& base) {
 uint32_t record_index(const Graph& graph, const char* tensor) {
   for (uint32_t i = 0; i < graph.nodes + graph.leaves; ++i)
     if (graph.tensors[i] == tensor) return graph.indices[i];
+  return kNothing;
+}
+
+bool is_copy_of(const Library& ggml, const char* copy, const char* tensor) {
+  const char* name = strchr(ggml.ggml_get_name(copy), '#');
+  const char* original = ggml.ggml_get_name(tensor);
+  const size_t length = strlen(original);
+  return name != nullptr && length > 0 && strncmp(name + 1, original, length) == 0 &&
+         name[1 + length] == '#';
+}
+
+uint32_t copy_index(const Library& ggml, const Graph& graph, const char* tensor) {
+  for (uint32_t i = graph.nodes; i < graph.nodes + graph.leaves; ++i)
+    if (is_copy_of(ggml, graph.tensors[i], tensor)) return graph.indices[i];
   return kNothing;
 }
 

@@ -25,7 +25,9 @@ struct Graph {
   Graph* next;
   uint32_t number;
   uint32_t nodes, leaves, ops, captures;
-  bool exact;  // ops cannot be told by ticks
+  bool exact;       // ops cannot be told by ticks
+  bool on_devices;  // some nodes run on a backend that does not report its ops
+  bool by_splits;   // recorded by splits: its ops have no times
   uint64_t last_used;
   const char** tensors;  // the nodes, then the leaves
   char* images;          // of each tensor, image_bytes()
@@ -52,16 +54,29 @@ bool same_graph(const Library& ggml, const Graph& graph, const char* const* node
 bool same_structure(const Library& ggml, const Graph& graph, const char* const* nodes,
                     uint32_t count);
 
-// The ops that the backend's ticks lead to expect. `spans`: room for `count`. Returns the number.
-uint32_t expected_ops(const Library& ggml, const char* const* nodes, uint32_t count, Span* spans);
+// The ops that the CPU backend's ticks lead to expect, on devices, too. `reported`: of each node,
+// whether its backend ticks, if nodes with and without do not run as one op; null: not known.
+// `spans`: room for `count`. Returns the number.
+uint32_t expected_ops(const Library& ggml, const char* const* nodes, uint32_t count,
+                      const bool* reported, Span* spans);
 
-// Makes the graph and its record; the graph has run. Null: no memory.
-Graph* make_graph(const Library& ggml, uint64_t scheduler, uint32_t number,
+// What the record of a graph says of its scheduler.
+struct SchedulerFacts {
+  uint64_t number;
+  const char* const* backends;  // names
+  uint32_t backend_count;
+};
+// Makes the graph and its record. Null: no memory.
+Graph* make_graph(const Library& ggml, const SchedulerFacts& scheduler, uint32_t number,
                   const char* const* nodes, uint32_t count, const Span* ops, uint32_t op_count);
 void free_graph(Graph* graph);
 // `base` has the structure of `graph`, which is new.
 void set_stand_in(Graph& graph, const Graph& base);
 // The place of a tensor in the record; UINT32_MAX: it is not part of the graph.
 uint32_t record_index(const Graph& graph, const char* tensor);
+// Whether `copy` is named as the copy of a tensor for a backend: "BACKEND#NAME#NUMBER".
+bool is_copy_of(const Library& ggml, const char* copy, const char* tensor);
+// The place of the copy of a tensor that the graph has in place of it; UINT32_MAX: none.
+uint32_t copy_index(const Library& ggml, const Graph& graph, const char* tensor);
 
 }  // namespace tt::attach

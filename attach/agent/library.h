@@ -61,6 +61,10 @@ using SetThreads = void (*)(void* backend, int threads);
   X(void*, ggml_backend_get_device, (void*))                                     \
   X(void, ggml_backend_tensor_get, (const void*, void*, size_t, size_t))         \
   X(int, ggml_backend_graph_compute, (void*, void*))                             \
+  X(const char*, ggml_backend_name, (void*))                                     \
+  X(void, ggml_backend_synchronize, (void*))                                     \
+  X(int, ggml_backend_sched_get_n_copies, (void*))                               \
+  X(void*, ggml_backend_sched_get_tensor_backend, (void*, void*))                \
   X(int, ggml_backend_sched_get_n_backends, (void*))                             \
   X(void*, ggml_backend_sched_get_backend, (void*, int))                         \
   X(void*, ggml_backend_reg_get_proc_address, (void*, const char*))              \

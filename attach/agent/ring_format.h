@@ -11,11 +11,13 @@
 namespace tt::attach {
 
 inline constexpr std::uint32_t kRingMagic = 0x72747474;  // "tttr"
-inline constexpr std::uint32_t kRingVersion = 4;
+inline constexpr std::uint32_t kRingVersion = 5;
 inline constexpr char kFolderVariable[] = "TT_ATTACH_RINGS";  // the collector's folder for rings
 inline constexpr char kCapacityVariable[] = "TT_ATTACH_RING_BYTES";
 inline constexpr char kPausedVariable[] = "TT_ATTACH_PAUSED";  // set: the ring begins paused
-inline constexpr char kRingEnding[] = ".ring";                 // PID.NUMBER.ring
+// Set: ops on devices are timed, too, by splitting the graph after each op.
+inline constexpr char kExactVariable[] = "TT_ATTACH_EXACT";
+inline constexpr char kRingEnding[] = ".ring";  // PID.NUMBER.ring
 
 struct RingHeader {
   std::uint32_t magic = kRingMagic, version = kRingVersion;
@@ -58,12 +60,14 @@ struct SchedulerRecord {
 };
 
 // Followed by `buffers` BufferRecord, `tensors` TensorRecord, `nodes` u32 (tensors), `ops`
-// OpRecord. Each text is a u32 length and its bytes, padded to 4 bytes.
+// OpRecord, `backends` texts: the names of the scheduler's backends. Each text is a u32 length and
+// its bytes, padded to 4 bytes.
 struct GraphRecord {
   std::uint64_t scheduler = 0;  // which of the process: one per context
   std::uint32_t graph = 0;      // number in the process
   std::uint32_t library = 0;
   std::uint32_t buffers = 0, tensors = 0, nodes = 0, ops = 0;
+  std::uint32_t backends = 0, padding = 0;
 };
 
 // Followed by two texts: name, device.
@@ -91,7 +95,8 @@ struct OpRecord {
 
 enum class StepTiming : std::uint32_t { Fast, Learned, Exact, None };
 
-// Followed by `times` i64 (end of each op) and `slots` SlotRecord with their values.
+// Followed by `times` i64 (end of each op), `splits` SplitRecord, `copies` CopyRecord, and `slots`
+// SlotRecord with their values.
 struct StepRecord {
   std::uint64_t scheduler = 0;
   std::uint32_t graph = 0;
@@ -101,8 +106,27 @@ struct StepRecord {
   std::uint32_t threads = 0;
   std::uint32_t aborted = 0, dropped = 0, mismatch = 0;
   std::uint32_t slots_lost = 0, thread = 0;
+  std::uint32_t splits = 0, copies = 0;
   // Of the process, since it started.
   std::uint64_t voluntary = 0, involuntary = 0, minor = 0, major = 0;
+};
+
+// What one backend computed of the graph. The copies of its inputs are the next `copies` ones.
+struct SplitRecord {
+  std::uint32_t backend = 0;
+  std::uint32_t first_op = 0, ops = 0;
+  std::uint32_t copies = 0;
+  std::int64_t begin = 0, end = 0;  // of the call that computes it
+  std::int64_t done = 0;            // a wait for the backend returned; 0: there was none
+};
+
+struct CopyRecord {
+  std::uint32_t tensor = 0;  // of the graph: what was copied, else its copy; UINT32_MAX: neither
+  std::uint32_t from = 0;    // backend; UINT32_MAX: not known
+  std::uint64_t bytes = 0;
+  std::int64_t begin = 0, end = 0;
+  std::int64_t wait = 0;                    // in calls that wait for a backend or an event
+  std::uint32_t complete = 0, padding = 0;  // else a device copies later
 };
 
 // Of a mask there are two lists: the cells that at least one token attends to, and the first two of

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/agent/splits.h"
 #include "tracer/probe/attended_cells.h"
 
 namespace tt::attach {
@@ -33,100 +34,14 @@ bool make_room(Scheduler& s, uint32_t count) {
     array = grown;
     return true;
   };
-  if (!grow(s.nodes) || !grow(s.ops) || !grow(s.splits) || !grow(s.op_ending) || !grow(s.ticks) ||
-      !grow(s.ranges) || !grow(s.times))
+  if (!grow(s.nodes) || !grow(s.ops) || !grow(s.reported) || !grow(s.splits) ||
+      !grow(s.op_ending) || !grow(s.ticks) || !grow(s.ranges) || !grow(s.times))
     return false;
   s.node_room = s.tick_room = room;
   return true;
 }
 
 uint64_t value_bytes(SlotValuesKind kind) { return kind == SlotValuesKind::Int64 ? 8 : 4; }
-
-// Copies a list of numbers, or the two lists of cells of a mask, to s.values.
-bool copy_values(Scheduler& s, const char* tensor, uint32_t capture, bool cells) {
-  const Library& ggml = *s.ggml;
-  if (s.captured_count == kMaxCaptured) return false;
-  int64_t ne[4];
-  uint64_t nb[4];
-  ggml.shape(tensor, ne, nb);
-  const char* type = ggml.ggml_type_name(ggml.type(tensor));
-  const bool host = is_on_host(ggml, tensor);
-  const char* data = ggml.data(tensor);
-  if (host && data == nullptr) return false;
-  char* out = s.values + s.values_used;
-  const uint64_t room = s.values_room - s.values_used;
-  Captured captured = {tensor, capture, SlotValuesKind::Int32, 0, s.values_used, 0};
-  const auto read_row = [&](int64_t i1, int64_t i2, int64_t i3, uint64_t bytes, char* scratch) {
-    const uint64_t at = static_cast<uint64_t>(i1) * nb[1] + static_cast<uint64_t>(i2) * nb[2] +
-                        static_cast<uint64_t>(i3) * nb[3];
-    if (host) return data + at;
-    ggml.ggml_backend_tensor_get(tensor, scratch, at, bytes);
-    return static_cast<const char*>(scratch);
-  };
-  const bool half = strcmp(type, "f16") == 0, single = strcmp(type, "f32") == 0;
-  if (cells && (half || single)) {
-    const auto count = static_cast<uint64_t>(ne[0]);
-    const uint64_t row_bytes = count * (half ? 2 : 4);
-    const auto rows = static_cast<uint64_t>(ne[1] * ne[2] * ne[3]);
-    const uint64_t cells_at = rows * 8, flags_at = cells_at + count * 4,
-                   row_at = padded(flags_at + count, 8);
-    if (row_at + row_bytes > room || s.captured_count + 1 == kMaxCaptured) return false;
-    auto* first = reinterpret_cast<int32_t*>(out);
-    auto* flags = reinterpret_cast<uint8_t*>(out) + flags_at;
-    memset(flags, 0, count);
-    for (int64_t i3 = 0; i3 < ne[3]; ++i3)
-      for (int64_t i2 = 0; i2 < ne[2]; ++i2)
-        for (int64_t i1 = 0; i1 < ne[1]; ++i1) {
-          const char* row = read_row(i1, i2, i3, row_bytes, out + row_at);
-          const int32_t one = first_attended(row, half, count);
-          *first++ = one;
-          *first++ =
-              one < 0 ? -1 : first_attended(row, half, count, static_cast<uint64_t>(one) + 1);
-          mark_attended(row, half, count, flags);
-        }
-    Captured firsts = captured;
-    firsts.kind = SlotValuesKind::FirstCells;
-    firsts.count = static_cast<uint32_t>(rows * 2);
-    firsts.bytes = rows * 8;
-    s.captured[s.captured_count++] = firsts;
-    s.values_used += cells_at;
-    captured.offset = s.values_used;
-    captured.kind = SlotValuesKind::Cells;
-    captured.count = number_attended(flags, count, reinterpret_cast<int32_t*>(out + cells_at));
-  } else {
-    if (strcmp(type, "i32") == 0) {
-      captured.kind = SlotValuesKind::Int32;
-    } else if (strcmp(type, "i64") == 0) {
-      captured.kind = SlotValuesKind::Int64;
-    } else if (single) {
-      captured.kind = SlotValuesKind::Float;
-    } else {
-      return false;
-    }
-    const uint64_t width = value_bytes(captured.kind);
-    const uint64_t row = static_cast<uint64_t>(ne[0]) * width;
-    const uint64_t rows = static_cast<uint64_t>(ne[1] * ne[2] * ne[3]);
-    if (row * rows > room || (!host && nb[0] != width)) return false;
-    for (int64_t i3 = 0; i3 < ne[3]; ++i3)
-      for (int64_t i2 = 0; i2 < ne[2]; ++i2)
-        for (int64_t i1 = 0; i1 < ne[1]; ++i1) {
-          const char* from = read_row(i1, i2, i3, row, out);
-          if (!host) {
-          } else if (nb[0] == width) {
-            memcpy(out, from, row);
-          } else {
-            for (uint64_t i0 = 0; i0 < static_cast<uint64_t>(ne[0]); ++i0)
-              memcpy(out + i0 * width, from + i0 * nb[0], width);
-          }
-          out += row;
-        }
-    captured.count = static_cast<uint32_t>(static_cast<uint64_t>(ne[0]) * rows);
-  }
-  captured.bytes = captured.count * value_bytes(captured.kind);
-  s.values_used += padded(captured.bytes, 8);
-  s.captured[s.captured_count++] = captured;
-  return true;
-}
 
 // Copies the lists of the ops up to `op`, which has run.
 void copy_known(Scheduler& s, uint32_t op) {
@@ -165,7 +80,10 @@ void advance(Scheduler& s) {
     return;
   }
   s.half = false;
-  if (s.mode != Scheduler::Mode::Splitting) copy_known(s, s.current_op);
+  if (s.mode == Scheduler::Mode::BySplits)
+    copy_list_of_op(s, s.current_op);
+  else if (s.mode != Scheduler::Mode::Splitting)
+    copy_known(s, s.current_op);
   ++s.current_op;
 }
 
@@ -253,20 +171,63 @@ void forget_oldest(Scheduler& s) {
   free_graph(graph);
 }
 
+// The graph that was used last, of those whose tensors are the listed ones.
+Graph* find_graph(const Scheduler& s, bool by_splits) {
+  Graph* found = nullptr;
+  for (Graph* known = s.graphs; known != nullptr; known = known->next)
+    if (known->by_splits == by_splits &&
+        (found == nullptr || known->last_used > found->last_used) &&
+        same_graph(*s.ggml, *known, s.nodes, s.node_count))
+      found = known;
+  return found;
+}
+
+Graph* find_structure(const Scheduler& s) {
+  Graph* found = nullptr;
+  for (Graph* known = s.graphs; known != nullptr && s.follows; known = known->next)
+    if (!known->exact && !known->by_splits &&
+        (found == nullptr || known->last_used > found->last_used) &&
+        same_structure(*s.ggml, *known, s.nodes, s.node_count))
+      found = known;
+  return found;
+}
+
+// A new graph of the scheduler. Null: no memory.
+Graph* add_graph(Scheduler& s, uint32_t& graph_numbers) {
+  Graph* graph = make_graph(*s.ggml, {s.number, s.backend_names, s.backend_count},
+                            __atomic_add_fetch(&graph_numbers, 1, __ATOMIC_RELAXED), s.nodes,
+                            s.node_count, s.ops, s.op_count);
+  if (graph == nullptr) {
+    s.failed = true;
+    return nullptr;
+  }
+  graph->on_devices = s.on_devices;
+  forget_oldest(s);
+  graph->next = s.graphs;
+  s.graphs = graph;
+  return graph;
+}
+
 // `captures`: whether the lists were copied by the captures of `graph`, or of one with its
 // structure.
 void write_step(const Scheduler& s, const Graph& graph, StepRecord step, bool has_times,
                 bool captures, Ring& ring) {
   const bool has_record = graph.record.size == 0;
-  constexpr uint32_t kMaxParts = 2 * kMaxCaptured + 2;
+  constexpr uint32_t kMaxParts = 2 * kMaxCaptured + 4;
   static Part parts[kMaxParts];  // under the caller's lock
   static SlotRecord slots[kMaxCaptured];
   static const char kZeros[8] = {};
   const auto fill = [&](bool complete) {
     uint32_t count = 0;
-    step.slots = 0;
+    step.slots = step.splits = step.copies = 0;
     parts[count++] = {&step, sizeof step};
     if (complete && has_times) parts[count++] = {s.times, step.times * sizeof *s.times};
+    if (complete && graph.by_splits) {
+      step.splits = s.log.split_count;
+      step.copies = s.log.first_copy;  // those of the splits
+      parts[count++] = {s.log.splits, step.splits * sizeof *s.log.splits};
+      parts[count++] = {s.log.copies, step.copies * sizeof *s.log.copies};
+    }
     for (uint32_t i = 0; i < s.captured_count && count + 3 < kMaxParts; ++i) {
       const Captured& captured = s.captured[i];
       // Without times, only what may be tokens, positions, outputs and their cells is kept.
@@ -306,6 +267,91 @@ void write_step(const Scheduler& s, const Graph& graph, StepRecord step, bool ha
 
 }  // namespace
 
+bool copy_values(Scheduler& s, const char* tensor, uint32_t capture, bool cells) {
+  const Library& ggml = *s.ggml;
+  if (s.captured_count == kMaxCaptured) return false;
+  int64_t ne[4];
+  uint64_t nb[4];
+  ggml.shape(tensor, ne, nb);
+  const char* type = ggml.ggml_type_name(ggml.type(tensor));
+  const bool host = is_on_host(ggml, tensor);
+  const char* data = ggml.data(tensor);
+  if (host && data == nullptr) return false;
+  char* out = s.values + s.values_used;
+  const uint64_t room = s.values_room - s.values_used;
+  Captured captured = {tensor, capture, SlotValuesKind::Int32, 0, s.values_used, 0};
+  const auto read_row = [&](int64_t i1, int64_t i2, int64_t i3, uint64_t bytes, char* scratch) {
+    const uint64_t at = static_cast<uint64_t>(i1) * nb[1] + static_cast<uint64_t>(i2) * nb[2] +
+                        static_cast<uint64_t>(i3) * nb[3];
+    if (host) return data + at;
+    ggml.ggml_backend_tensor_get(tensor, scratch, at, bytes);
+    return static_cast<const char*>(scratch);
+  };
+  const bool half = strcmp(type, "f16") == 0, single = strcmp(type, "f32") == 0;
+  if (cells && (half || single)) {
+    const auto count = static_cast<uint64_t>(ne[0]);
+    const uint64_t row_bytes = count * (half ? 2 : 4);
+    const auto rows = static_cast<uint64_t>(ne[1] * ne[2] * ne[3]);
+    const uint64_t cells_at = rows * 8, flags_at = cells_at + count * 4,
+                   row_at = padded(flags_at + count, 8);
+    if (row_at + row_bytes > room || s.captured_count + 1 == kMaxCaptured) return false;
+    auto* first = reinterpret_cast<int32_t*>(out);
+    auto* flags = reinterpret_cast<uint8_t*>(out) + flags_at;
+    memset(flags, 0, count);
+    for (int64_t i3 = 0; i3 < ne[3]; ++i3)
+      for (int64_t i2 = 0; i2 < ne[2]; ++i2)
+        for (int64_t i1 = 0; i1 < ne[1]; ++i1) {
+          const char* row = read_row(i1, i2, i3, row_bytes, out + row_at);
+          const int32_t one = first_attended(row, half, count);
+          *first++ = one;
+          *first++ =
+              one < 0 ? -1 : first_attended(row, half, count, static_cast<uint64_t>(one) + 1);
+          mark_attended(row, half, count, flags);
+        }
+    Captured firsts = captured;
+    firsts.kind = SlotValuesKind::FirstCells;
+    firsts.count = static_cast<uint32_t>(rows * 2);
+    firsts.bytes = rows * 8;
+    s.captured[s.captured_count++] = firsts;
+    s.values_used += cells_at;
+    captured.offset = s.values_used;
+    captured.kind = SlotValuesKind::Cells;
+    captured.count = number_attended(flags, count, reinterpret_cast<int32_t*>(out + cells_at));
+  } else {
+    if (strcmp(type, "i32") == 0) {
+      captured.kind = SlotValuesKind::Int32;
+    } else if (strcmp(type, "i64") == 0) {
+      captured.kind = SlotValuesKind::Int64;
+    } else if (single) {
+      captured.kind = SlotValuesKind::Float;
+    } else {
+      return false;
+    }
+    const uint64_t width = value_bytes(captured.kind);
+    const uint64_t row = static_cast<uint64_t>(ne[0]) * width;
+    const uint64_t rows = static_cast<uint64_t>(ne[1] * ne[2] * ne[3]);
+    if (row * rows > room || (!host && nb[0] != width)) return false;
+    for (int64_t i3 = 0; i3 < ne[3]; ++i3)
+      for (int64_t i2 = 0; i2 < ne[2]; ++i2)
+        for (int64_t i1 = 0; i1 < ne[1]; ++i1) {
+          const char* from = read_row(i1, i2, i3, row, out);
+          if (!host) {
+          } else if (nb[0] == width) {
+            memcpy(out, from, row);
+          } else {
+            for (uint64_t i0 = 0; i0 < static_cast<uint64_t>(ne[0]); ++i0)
+              memcpy(out + i0 * width, from + i0 * nb[0], width);
+          }
+          out += row;
+        }
+    captured.count = static_cast<uint32_t>(static_cast<uint64_t>(ne[0]) * rows);
+  }
+  captured.bytes = captured.count * value_bytes(captured.kind);
+  s.values_used += padded(captured.bytes, 8);
+  s.captured[s.captured_count++] = captured;
+  return true;
+}
+
 int64_t now_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -316,6 +362,10 @@ void release(Scheduler& s) {
   free(s.nodes);
   free(s.ops);
   free(s.splits);
+  free(s.reported);
+  free(s.log.splits);
+  free(s.log.copies);
+  free(s.log.captured);
   free(s.op_ending);
   free(s.ticks);
   free(s.ranges);
@@ -330,8 +380,9 @@ bool on_tick(void* data) {
     if (tick < s->tick_room) s->ticks[tick] = now_ns();
     if (s->ggml->ticks == Ticks::PerNode) {
       // Views tick, too: an op is due when its last node has run.
+      const uint32_t node = tick - s->log.first_tick + s->log.first_node;
       const bool is_end = s->current_op < s->op_count &&
-                          tick == s->ops[s->current_op].first + s->ops[s->current_op].nodes - 1;
+                          node == s->ops[s->current_op].first + s->ops[s->current_op].nodes - 1;
       if (is_end) advance(*s);
     } else {
       advance(*s);
@@ -374,45 +425,52 @@ bool on_eval(void* tensor, bool ask, void* data) {
   return true;
 }
 
-bool begin_step(Scheduler& s, void* graph) {
+bool begin_step(Scheduler& s, void* graph, uint32_t& graph_numbers) {
   const Library& ggml = *s.ggml;
   const int count = ggml.ggml_graph_n_nodes(graph);
   if (s.failed || count <= 0 || !make_room(s, static_cast<uint32_t>(count))) return false;
   s.node_count = static_cast<uint32_t>(count);
   for (uint32_t i = 0; i < s.node_count; ++i)
     s.nodes[i] = static_cast<const char*>(ggml.ggml_graph_node(graph, static_cast<int>(i)));
-  s.graph = nullptr;
   s.tick_count = s.asked = s.range_count = s.current_op = s.next_capture = 0;
+  s.log.first_tick = s.log.first_node = 0;
   s.captured_count = s.lists_lost = 0;
   s.values_used = 0;
   s.half = s.out_of_order = s.stopped = s.learning = false;
   s.chained = s.user != nullptr;
 
-  for (Graph* known = s.graphs; known != nullptr; known = known->next) {
-    if ((s.graph == nullptr || known->last_used > s.graph->last_used) &&
-        same_graph(ggml, *known, s.nodes, s.node_count))
-      s.graph = known;
-  }
+  const bool may_split = s.chained || s.exact;  // for cb_eval
+  Graph* by_splits = may_split ? nullptr : find_graph(s, true);
+  s.graph = by_splits != nullptr ? by_splits : find_graph(s, false);
+  s.on_devices = s.graph != nullptr ? s.graph->on_devices : find_devices(s);
   s.mode = Scheduler::Mode::Known;
-  if (s.graph == nullptr) {
-    s.mode = Scheduler::Mode::Following;
-    for (Graph* known = s.graphs; known != nullptr && s.follows; known = known->next) {
-      if (!known->exact && (s.graph == nullptr || known->last_used > s.graph->last_used) &&
-          same_structure(ggml, *known, s.nodes, s.node_count))
-        s.graph = known;
+  if (s.on_devices && !may_split) {
+    s.mode = Scheduler::Mode::BySplits;
+    if (by_splits == nullptr) {
+      find_devices(s);
+      s.op_count = expected_ops(ggml, s.nodes, s.node_count, s.reported, s.ops);
+      if (s.op_count == 0) return false;
+      s.graph = nullptr;  // the oldest one may go
+      s.graph = add_graph(s, graph_numbers);
+      if (s.graph == nullptr) return false;
+      s.graph->by_splits = true;
     }
+  } else if (s.graph == nullptr) {
+    s.mode = Scheduler::Mode::Following;
+    s.graph = find_structure(s);
   }
   if (s.graph == nullptr || s.graph->exact) {
     s.mode = Scheduler::Mode::Splitting;
     s.learning = s.graph == nullptr;
   }
   if (s.learning) {
-    s.op_count = expected_ops(ggml, s.nodes, s.node_count, s.ops);
+    s.op_count = expected_ops(ggml, s.nodes, s.node_count, nullptr, s.ops);
   } else {
     s.op_count = s.graph->ops;
     memcpy(s.ops, s.graph->op_spans, s.op_count * sizeof(Span));
   }
   if (s.op_count == 0) return false;
+  if (s.mode == Scheduler::Mode::BySplits && !begin_splits(s)) return false;
   if (s.chained || s.mode == Scheduler::Mode::Splitting) {
     memset(s.splits, 0, s.node_count);
     for (uint32_t i = 0; i < s.node_count; ++i) s.op_ending[i] = kNothing;
@@ -435,6 +493,8 @@ bool begin_step(Scheduler& s, void* graph) {
 void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& graph_numbers,
               void (*lock)(), void (*unlock)()) {
   const Library& ggml = *s.ggml;
+  const bool by_splits = s.mode == Scheduler::Mode::BySplits;
+  const bool splits_fit = by_splits && !failed && end_splits(s);
   const int64_t end = now_ns();
   s.busy = false;
   for (uint32_t i = 0; i < s.backend_count; ++i) s.backends[i]->active = nullptr;
@@ -467,7 +527,9 @@ void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& gr
   bool needs_splits = false;
   bool valid = true;
   bool has_graph = true;
-  if (step.aborted != 0) {
+  if (by_splits) {
+    valid = splits_fit && s.tick_count <= s.tick_room;
+  } else if (step.aborted != 0) {
     // Without the rest of its graph: what ran is not what a graph has.
     has_graph = s.mode == Scheduler::Mode::Known && s.op_count == s.graph->ops;
     valid = has_graph && !called && s.ggml->ticks != Ticks::PerNode && s.tick_count <= s.op_count;
@@ -487,7 +549,7 @@ void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& gr
 
   // The graph of this step: known, with the same ops, or new.
   Graph* graph = s.graph;
-  if (step.aborted == 0 && valid) {
+  if (step.aborted == 0 && valid && !by_splits) {
     const bool is_known = s.mode != Scheduler::Mode::Following && graph != nullptr;
     if (is_known && !same_ops(*graph, s.ops, s.op_count)) {
       // The program's own splits separate pairs.
@@ -502,17 +564,10 @@ void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& gr
   }
   if (graph == nullptr || (s.mode == Scheduler::Mode::Following && step.aborted == 0)) {
     if (step.aborted != 0) return;  // nothing is known of it
-    graph = make_graph(ggml, s.number, __atomic_add_fetch(&graph_numbers, 1, __ATOMIC_RELAXED),
-                       s.nodes, s.node_count, s.ops, s.op_count);
-    if (graph == nullptr) {
-      s.failed = true;
-      return;
-    }
+    graph = add_graph(s, graph_numbers);
+    if (graph == nullptr) return;
     graph->exact = needs_splits;
     if (s.mode == Scheduler::Mode::Following) set_stand_in(*graph, *s.graph);
-    forget_oldest(s);
-    graph->next = s.graphs;
-    s.graphs = graph;
   } else if (!has_graph) {
     return;
   }
@@ -526,8 +581,8 @@ void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& gr
 
   step.graph = graph->number;
   step.mismatch = !valid && step.aborted == 0;
-  step.times = valid ? s.op_count : 0;
-  if (!valid) step.timing = StepTiming::None;
+  step.times = valid && !by_splits ? s.op_count : 0;
+  if (!valid || by_splits) step.timing = StepTiming::None;
   step.slots_lost = s.lists_lost;
   lock();
   if (ring.is_open()) {
@@ -535,7 +590,8 @@ void end_step(Scheduler& s, int64_t begin, bool failed, Ring& ring, uint32_t& gr
       const Part part = {graph->record.data, graph->record.size};
       if (ring.write(RecordKind::Graph, &part, 1)) graph->record.release();
     }
-    write_step(s, *graph, step, valid, captures && graph->captures == s.graph->captures, ring);
+    write_step(s, *graph, step, step.times > 0, captures && graph->captures == s.graph->captures,
+               ring);
   }
   unlock();
 }

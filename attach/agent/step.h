@@ -33,6 +33,22 @@ struct Captured {
   uint64_t offset, bytes;  // in Scheduler::values
 };
 
+// What is recorded of a step by splits (splits.h).
+struct SplitLog {
+  SplitRecord* splits;
+  CopyRecord* copies;
+  uint32_t split_count, copy_count;
+  bool* captured;  // per capture of the graph
+  uint32_t captured_room;
+  uint32_t next_node, next_op;      // of the next split
+  uint32_t first_copy;              // of the next split
+  uint32_t first_node, first_tick;  // of the current one
+  uint32_t depth;                   // a backend that computes on others calls the same functions
+  const char* input;                // is copied now: the next record of `copies`
+  uint64_t part_bytes;              // of the parts that are copied, if not all of it is
+  bool failed;
+};
+
 constexpr uint32_t kMaxBackends = 16;
 constexpr uint32_t kMaxCaptured = 4096;
 constexpr uint32_t kMaxGraphs = 32;  // known per scheduler
@@ -46,7 +62,9 @@ struct Scheduler {
   void* user_data;
   bool failed;  // no memory: not traced
   Backend* backends[kMaxBackends];
+  const char* backend_names[kMaxBackends];
   uint32_t backend_count;
+  bool exact;  // the user wants the times of ops on devices
   Graph* graphs;
   uint64_t use_count;
   bool follows;  // no graph has had other ops than the one with its structure
@@ -57,7 +75,10 @@ struct Scheduler {
   const char** nodes;
   uint32_t node_count, node_room;
   Graph* graph;  // known; else of the same structure, or null
-  enum class Mode : uint8_t { Known, Following, Splitting } mode;
+  enum class Mode : uint8_t { Known, Following, Splitting, BySplits } mode;
+  bool* reported;   // per node: its backend reports ops; set if the graph is new
+  bool on_devices;  // some nodes do not
+  SplitLog log;
   bool learning;  // splitting, to learn the ops
   Span* ops;      // expected
   uint32_t op_count;
@@ -87,8 +108,11 @@ void release(Scheduler& scheduler);  // its memory, without its graphs
 bool on_tick(void* backend);
 bool on_eval(void* tensor, bool ask, void* scheduler);
 
+// Copies a list of numbers, or the two lists of cells of a mask, to the values of the step.
+bool copy_values(Scheduler& scheduler, const char* tensor, uint32_t capture, bool cells);
+
 // The scheduler is busy. false: the graph cannot be recorded; evaluate it without end_step().
-bool begin_step(Scheduler& scheduler, void* graph);
+bool begin_step(Scheduler& scheduler, void* graph, uint32_t& graph_numbers);
 // `lock`, `unlock`: around the use of the ring, which all schedulers share.
 void end_step(Scheduler& scheduler, int64_t begin, bool failed, Ring& ring, uint32_t& graph_numbers,
               void (*lock)(), void (*unlock)());

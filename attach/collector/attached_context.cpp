@@ -10,6 +10,7 @@
 
 #include "tracer/engine/host_facts.h"
 #include "tracer/engine/machine_rate.h"
+#include "tracer/format/file/blob_codec.h"
 #include "tracer/request/generation.h"
 #include "tracer/text/recorded_answer.h"
 #include "tracer/text/utf8.h"
@@ -237,6 +238,7 @@ void AttachedContext::add(const ListedGraph& listed) {
 
   Known known;
   for (const RawTensor& tensor : listed.graph.tensors) known.addresses.push_back(tensor.address);
+  known.backends = listed.backends;
   for (std::uint32_t s = 0; s < built.graph.slots.size(); ++s)
     known.slots.emplace(built.graph.slots[s].tensor.v, s);
   known.has_cache = std::ranges::any_of(
@@ -533,6 +535,35 @@ void AttachedContext::add_tokens(const StepTokens& tokens, bool has_sequences, S
   if (session.writing()) session.keep(session.writer->add_tokens(added));
 }
 
+// Without those that do not belong to the graph: a record may have any numbers.
+StepSplits AttachedContext::splits_of(const RunStep& run, const Known& known, StepId id) const {
+  StepSplits out{.step = id, .backends = known.backends, .splits = {}};
+  if (out.backends.size() > kMaxBackends) return out;
+  const auto since = [&](std::int64_t at) { return Ns{at - session_->epoch_ns}; };
+  const auto is_backend = [&](std::uint32_t index) { return index < known.backends.size(); };
+  auto copy = run.copies.begin();
+  for (const SplitRecord& record : run.splits) {
+    const auto end = copy + record.copies;
+    BackendSplit split{.backend = record.backend,
+                       .first = OpId{record.first_op},
+                       .ops = record.ops,
+                       .begin = since(record.begin),
+                       .end = since(record.end),
+                       .done = record.done == 0 ? std::nullopt : std::optional(since(record.done))};
+    for (; copy != end; ++copy)
+      split.copies.push_back({.tensor = TensorId{copy->tensor},
+                              .from = is_backend(copy->from) ? copy->from : kNone,
+                              .bytes = copy->bytes,
+                              .begin = since(copy->begin),
+                              .end = since(copy->end),
+                              .wait = Ns{copy->wait},
+                              .complete = copy->complete != 0});
+    if (is_backend(split.backend)) out.splits.push_back(std::move(split));
+  }
+  if (!are_of_graph(out, known.graph->ops.size(), known.graph->tensors.size())) out.splits.clear();
+  return out;
+}
+
 void AttachedContext::take_conditions(const StepRecord& record, Step& step) {
   std::optional<StepRecord>& last = session_->last_record;
   const auto ns = [&](std::int64_t from, std::int64_t to) {
@@ -603,6 +634,11 @@ void AttachedContext::add(const RunStep& run, std::vector<PageFault>& faults) {
   session.losses.slot_values_dropped += run.head.slots_lost;
   session.losses.steps_without_times += step.dropped ? 1 : 0;
   if (session.writing()) session.keep(session.writer->add_step(step));
+  if (const StepSplits splits = splits_of(run, *known, step.id);
+      !splits.splits.empty() && session.writing()) {
+    session.keep(session.writer->add_splits(splits, step.begin));
+    ++session.by_splits;
+  }
   StepFaults of_step{.step = step.id, .count = 0, .faults = {}};
   std::erase_if(faults, [&](const PageFault& fault) {
     if (fault.at.v > run.head.end) return false;
@@ -661,6 +697,7 @@ EndedSession AttachedContext::finish(SessionState state, const std::string& erro
       session.added.generated - std::min(session.added.generated, requests_.rejected()));
   if (requests_.rejected() > 0) add("result.rejected_tokens", requests_.rejected());
   if (!session.slots.empty()) add("attach.server_slots", format_server_slots(session.slots));
+  if (session.by_splits > 0) add("attach.splits", session.by_splits);
   if (buffers_.compute > 0) {
     add("result.kv_bytes", buffers_.kv);
     add("result.compute_bytes", buffers_.compute);

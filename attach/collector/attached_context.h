@@ -118,6 +118,7 @@ class AttachedContext {
     std::uint32_t allocation = 0;                  // number in the context
     std::map<std::uint32_t, std::uint32_t> slots;  // by tensor
     std::vector<std::uint64_t> addresses;
+    std::vector<std::string> backends;
     bool has_cache = false;
     // Where tokens are in the cache; nullopt: the graph does not tell.
     struct CacheLists {
@@ -143,8 +144,9 @@ class AttachedContext {
     std::optional<StepRecord> last_record;
     // Token::sequence of each request of the tracker. A warm-up has none.
     std::map<std::uint32_t, std::uint32_t> sequences;
-    ServerSlots slots;       // of the first sequences
-    std::size_t reused = 0;  // tokens
+    ServerSlots slots;            // of the first sequences
+    std::uint32_t by_splits = 0;  // steps that were recorded by splits
+    std::size_t reused = 0;       // tokens
     // By request: the tokens of its last batch, whose draft the next one shows the result of.
     std::map<std::uint32_t, std::vector<Token>> last_batch;
     LossCounters losses;
@@ -168,6 +170,7 @@ class AttachedContext {
   void add_reused(const TokenRun& run, std::uint32_t sequence);
   void add_tokens(const StepTokens& tokens, bool has_sequences, Step& step);
   void settle_draft(const TokenRun& run);
+  StepSplits splits_of(const RunStep& step, const Known& known, StepId id) const;
   void take_conditions(const StepRecord& record, Step& step);
 
   std::string model_;

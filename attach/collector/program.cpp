@@ -61,23 +61,21 @@ void set_handlers(bool passing) {
   }
 }
 
-void set_environment(const std::filesystem::path& agent, const std::filesystem::path& rings,
-                     std::uint64_t ring_bytes, bool paused) {
+void set_environment(const AgentOptions& options) {
   std::string preloaded;
   if (const char* already = std::getenv("LD_PRELOAD"); already != nullptr && *already != '\0')
     preloaded = std::string(already) + ":";
-  ::setenv("LD_PRELOAD", (preloaded + agent.string()).c_str(), 1);
-  ::setenv(kFolderVariable, rings.c_str(), 1);
-  ::setenv(kCapacityVariable, std::to_string(ring_bytes).c_str(), 1);
-  if (paused) ::setenv(kPausedVariable, "1", 1);
+  ::setenv("LD_PRELOAD", (preloaded + options.agent.string()).c_str(), 1);
+  ::setenv(kFolderVariable, options.rings.c_str(), 1);
+  ::setenv(kCapacityVariable, std::to_string(options.ring_bytes).c_str(), 1);
+  if (options.paused) ::setenv(kPausedVariable, "1", 1);
+  if (options.exact) ::setenv(kExactVariable, "1", 1);
 }
 
 }  // namespace
 
 std::expected<Program, std::string> Program::start(const std::vector<std::string>& command,
-                                                   const std::filesystem::path& agent,
-                                                   const std::filesystem::path& rings,
-                                                   std::uint64_t ring_bytes, bool paused,
+                                                   const AgentOptions& options,
                                                    const std::function<void(pid_t)>& before) {
   std::array<int, 2> go{}, failed{};
   if (::pipe2(go.data(), O_CLOEXEC) != 0 || ::pipe2(failed.data(), O_CLOEXEC) != 0)
@@ -93,7 +91,7 @@ std::expected<Program, std::string> Program::start(const std::vector<std::string
     ::close(go[1]);
     // If `tt attach` is killed before it says go, the program does not start.
     if (::read(go[0], &byte, 1) != 1) ::_exit(1);
-    set_environment(agent, rings, ring_bytes, paused);
+    set_environment(options);
     ::execvp(arguments[0], arguments.data());
     const int error = errno;
     [[maybe_unused]] const auto written = ::write(failed[1], &error, sizeof error);

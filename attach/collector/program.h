@@ -14,16 +14,20 @@
 
 namespace tt::attach {
 
+struct AgentOptions {
+  std::filesystem::path agent;   // preloaded, after what is preloaded already
+  std::filesystem::path rings;   // folder for its records
+  std::uint64_t ring_bytes = 0;  // of each process
+  bool paused = false;           // the recording begins paused
+  bool exact = false;            // ops on devices are timed, too
+};
+
 class Program {
  public:
-  // `agent` is preloaded, after what is preloaded already; `rings`: the folder for its records,
-  // each of `ring_bytes`, which begin `paused`.
   // `before`: called with its process id when it exists and has not begun. The error says why it
   // could not be started.
   static std::expected<Program, std::string> start(const std::vector<std::string>& command,
-                                                   const std::filesystem::path& agent,
-                                                   const std::filesystem::path& rings,
-                                                   std::uint64_t ring_bytes, bool paused,
+                                                   const AgentOptions& options,
                                                    const std::function<void(pid_t)>& before);
   ~Program();  // restores the handling of signals
   Program(Program&& other) noexcept;

@@ -134,6 +134,8 @@ std::optional<ListedGraph> parse_graph(std::span<const std::byte> body) {
     const auto op = in.value<OpRecord>();
     listed.ops.push_back({.first = op.first, .nodes = op.nodes});
   }
+  for (std::uint32_t i = 0; i < listed.head.backends && in.ok(); ++i)
+    listed.backends.push_back(in.text());
   if (!in.ok() || !is_consistent(listed)) return std::nullopt;
   return listed;
 }
@@ -143,6 +145,11 @@ std::optional<RunStep> parse_step(std::span<const std::byte> body) {
   RunStep step;
   step.head = in.value<StepRecord>();
   step.times = in.values<std::int64_t>(step.head.times);
+  step.splits = in.values<SplitRecord>(step.head.splits);
+  step.copies = in.values<CopyRecord>(step.head.copies);
+  std::uint64_t copies = 0;
+  for (const SplitRecord& split : step.splits) copies += split.copies;
+  if (copies != step.copies.size()) return std::nullopt;
   for (std::uint32_t i = 0; i < step.head.slots && in.ok(); ++i) {
     const auto record = in.value<SlotRecord>();
     const std::size_t width = record.kind == SlotValuesKind::Int64 ? 8 : 4;

@@ -20,6 +20,7 @@ struct ListedGraph {
   GraphRecord head;
   RawGraph graph;
   std::vector<OpSpan> ops;
+  std::vector<std::string> backends;  // of its scheduler
 };
 
 struct CopiedList {
@@ -31,6 +32,8 @@ struct CopiedList {
 struct RunStep {
   StepRecord head;
   std::vector<std::int64_t> times;
+  std::vector<SplitRecord> splits;
+  std::vector<CopyRecord> copies;  // as many as all splits have
   std::vector<CopiedList> lists;
 };
 

@@ -43,6 +43,7 @@ struct AttachOptions {
   std::optional<std::uint32_t> requests;
   std::optional<std::int64_t> slower_than_ns;  // per token
   bool check = false, ollama = false, paused = false, per_request = false, quiet = false;
+  bool exact = false;  // ops on devices
 };
 
 constexpr int kShortestIdleMs = 5, kLongestIdleMs = 50;  // between two looks at the rings
@@ -199,8 +200,12 @@ int record(const AttachOptions& options, const Installation& installation) {
     page.emplace(*std::move(started));
     write_program(about, options, "");
   }
-  auto program = attach::Program::start(options.command, installation.agent, collector.rings(),
-                                        options.ring_mib << 20U, options.paused,
+  auto program = attach::Program::start(options.command,
+                                        {.agent = installation.agent,
+                                         .rings = collector.rings(),
+                                         .ring_bytes = options.ring_mib << 20U,
+                                         .paused = options.paused,
+                                         .exact = options.exact},
                                         [&](pid_t pid) { collector.watch(pid); });
   if (!program) {
     say(program.error());
@@ -317,6 +322,10 @@ RunVerb add_attach_command(CLI::App& command) {
       ->check(whole_number(1, 1024))
       ->capture_default_str()
       ->type_name("MIB");
+  command.add_flag(
+      "--exact", options->exact,
+      "Also time each op on a device, such as a GPU: the graph is split after each op, "
+      "which is slower. Otherwise the parts of the graph that run on it are timed");
   command.add_flag("--check", options->check,
                    "Only say whether the program can be traced, and what to do if not");
   command.add_flag("--ollama", options->ollama,

@@ -323,6 +323,12 @@ void* other_ggml_scheduler(void* backend) {
   return new Scheduler{static_cast<Backend*>(backend), nullptr, nullptr};
 }
 void* ggml_backend_get_device(void*) { return &device; }
+const char* ggml_backend_name(void*) { return "CPU"; }
+void ggml_backend_synchronize(void*) {}
+int ggml_backend_sched_get_n_copies(void*) { return 1; }
+void* ggml_backend_sched_get_tensor_backend(void* scheduler, void*) {
+  return static_cast<Scheduler*>(scheduler)->backend;
+}
 int ggml_backend_sched_get_n_backends(void*) { return 1; }
 void* ggml_backend_sched_get_backend(void* scheduler, int) {
   return static_cast<Scheduler*>(scheduler)->backend;
