@@ -83,6 +83,7 @@ export type BreakdownRow = Schemas['BreakdownRow'];
 export type Roofline = Schemas['Roofline'];
 export type RooflineRow = Schemas['RooflineRow'];
 export type Sequentiality = Schemas['Sequentiality'];
+export type SplitTimes = Schemas['SplitTimes'];
 export type Conditions = Schemas['Conditions'];
 export type Findings = Schemas['Findings'];
 export type Finding = Findings['findings'][number];
@@ -593,6 +594,29 @@ export const attentionWeights = object<{
 }>({
   total: num,
   rows: list(object<TokenAttention>({ head: num, token: num, weights: list(num) })),
+});
+export const splitTimes = object<SplitTimes>({
+  total: num,
+  backends: list(
+    object<SplitTimes['backends'][number]>({
+      phase: str,
+      backend: str,
+      time_ns: num,
+      splits: num,
+      not_waited: num,
+    }),
+  ),
+  transfers: list(
+    object<SplitTimes['transfers'][number]>({
+      phase: str,
+      from: str,
+      to: str,
+      time_ns: num,
+      copies: num,
+      bytes: num,
+      not_waited: num,
+    }),
+  ),
 });
 export type LensRow = Schemas['LensRow'];
 export const lens = object<{ readonly total: number; readonly rows: readonly LensRow[] }>({

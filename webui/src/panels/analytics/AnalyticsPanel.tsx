@@ -58,6 +58,8 @@ const CAPTURED: Readonly<Record<Capture, ChartRequest>> = {
   router: marginsRequest(),
 };
 
+const FACTS = CHARTS.flatMap(({ fact }) => fact ?? []);
+
 const isOn = (page: PageId, what: Capture): boolean =>
   CHARTS.some((spec) => spec.page === page && spec.only === what);
 
@@ -123,6 +125,12 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
     const info = session.info.value;
     return info.is === 'ready' && (info.value.n_experts ?? 0) > 0;
   });
+  // Names of those that decide which charts there are.
+  const facts = usePart(() => {
+    const info = session.info.value;
+    const known = info.is === 'ready' ? info.value.facts : undefined;
+    return FACTS.filter((name) => known?.[name] !== undefined).join();
+  });
   const { page } = options;
   const scroller = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -133,7 +141,12 @@ export function AnalyticsPanel({ store, session, panel }: SessionProps) {
   }, [store, session]);
   const isEmptyPage = page === 'experts' && !hasExperts;
   const cards = (only: ChartSpec['only']) =>
-    CHARTS.filter((spec) => spec.page === page && spec.only === only).map((spec) => (
+    CHARTS.filter(
+      (spec) =>
+        spec.page === page &&
+        spec.only === only &&
+        (spec.fact === undefined || facts.split(',').includes(spec.fact)),
+    ).map((spec) => (
       <ChartCard
         key={spec.id}
         store={store}

@@ -53,6 +53,7 @@ export interface ChartSpec {
   readonly height?: number;
   readonly drill?: true; // a click goes into the part: component, op type, op
   readonly only?: Capture; // only in sessions that captured this
+  readonly fact?: string; // only in sessions that have this fact
   readonly captures?: Capture; // what a run has to capture for it
   readonly empty: string; // what it says without data
 }

@@ -184,6 +184,28 @@ const opTimes = (scope: Scope) =>
     },
   );
 
+// One row per phase and backend, and one per phase and pair of backends.
+function backendTimes({ backends, transfers }: wire.SplitTimes): ChartTable {
+  const rows = [
+    ...backends.map(({ phase, backend, time_ns: ns, splits, not_waited: open }) => ({
+      name: `${backend}, ${phase}`, ns, count: splits, bytes: null, open,
+    })),
+    ...transfers.map(({ phase, from, to, time_ns: ns, copies, bytes, not_waited: open }) => ({
+      name: `${from === '' ? '?' : from} → ${to}, ${phase}`, ns, count: copies, bytes, open,
+    })),
+  ]; // prettier-ignore
+  return {
+    key: { name: 'backend', of: 'name' },
+    keys: rows.map(({ name }) => name),
+    series: [{ name: 'time', unit: 'ns', values: rows.map(({ ns }) => ns) }],
+    more: [
+      { name: 'parts or copies', unit: 'count', values: rows.map(({ count }) => count) },
+      { name: 'bytes', unit: 'bytes', values: rows.map(({ bytes }) => bytes) },
+      { name: 'without a wait', unit: 'count', values: rows.map(({ open }) => open) },
+    ],
+  };
+}
+
 export const OVERVIEW: readonly ChartSpec[] = [
   {
     id: 'time_parts',
@@ -222,6 +244,19 @@ export const OVERVIEW: readonly ChartSpec[] = [
     honours: 'everything',
     height: 130,
     empty: 'Nothing was read or written.',
+  },
+  {
+    id: 'backends',
+    page: 'overview',
+    title: 'Backends',
+    counts:
+      'Time of the parts of the graphs that each backend computed, such as a GPU, from the begin of a part to the first wait for its backend that returned, and of the copies between backends, without their waits: added up over all steps.',
+    kinds: ['bar', 'pie'],
+    request: () => route('splits', {}, wire.splitTimes, backendTimes),
+    honours: 'nothing',
+    fact: 'attach.splits',
+    height: 130,
+    empty: 'The graphs ran on one backend.',
   },
   {
     id: 'phase_steps',
