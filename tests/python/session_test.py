@@ -16,6 +16,7 @@ import pandas as pd
 
 import sessions
 import tensor_trace as tt
+from tensor_trace.decoder.session_file import VERSION
 from tensor_trace.extension import find_extension
 
 
@@ -275,8 +276,9 @@ class FileTest(unittest.TestCase):
         path = self.copy("newer.ttrace")
         with path.open("r+b") as file:
             file.seek(60)
-            file.write((8).to_bytes(4, "big"))
-        with self.assertRaisesRegex(tt.NewerVersion, "format version 8.*reads up to 7"):
+            file.write((VERSION + 1).to_bytes(4, "big"))
+        message = f"format version {VERSION + 1}.*reads up to {VERSION}"
+        with self.assertRaisesRegex(tt.NewerVersion, message):
             tt.open(path, reader="decoder")
 
     def test_foreign_tables_are_not_evaluated(self) -> None:
