@@ -15,7 +15,6 @@ import {
   againstMedian,
   coursesOf,
   grouped,
-  median,
   partsOfLine,
   scopeOf,
   slownessText,
@@ -139,8 +138,7 @@ function PlaceFigures({ store, session, place, now }: Props & { place: Place; no
         .filter((course) => course.value !== 'faults' || course.sum > 0)
         .map((course) => {
           const here = place.step === undefined ? now?.[course.value] : course.sum;
-          const usual = median(course.perStep);
-          const against = here === undefined ? '' : againstMedian(here, usual);
+          const against = here === undefined ? '' : againstMedian(here, course.usual);
           const because = course.value === 'time' ? slownessText(ofStep) : '';
           const inStep = place.step === undefined ? `this step ${format(course.value, here ?? 0)}` : ''; // prettier-ignore
           return (

@@ -21,7 +21,8 @@ import {
   type Jump,
 } from './inspection';
 import { jumpToExpertToken, type ExpertTokens } from './expert_tokens';
-import { againstMedian, everything, median, slownessText } from './place';
+import { againstMedian, everything, slownessText } from './place';
+import { stepCourses } from './step_courses';
 import {
   expertName,
   headName,
@@ -325,34 +326,29 @@ export function inspectSession(session: Session, data: TraceData): Inspection {
   };
 }
 
-const known = (data: TraceData): readonly StepSummary[] =>
-  data.steps.filter((step) => step !== undefined);
-
 const WAITING = 'with the waiting between ops';
 
 // The step of a token, from its begin to its end, against the median of the steps of its phase.
 function stepTime(data: TraceData, step: StepSummary): Figure {
-  const steps = known(data);
-  const same = steps.filter(({ phase, timing }) => phase === step.phase && timing !== 'learned');
   const time = step.duration_ns;
-  const usual = same.length > 2 ? median(same.map((one) => one.duration_ns)) : 0;
+  const { usual, duration } = stepCourses(data);
   return {
     name: 'step time',
     value: formatNs(time),
     exact: exactNs(time),
-    note: [WAITING, againstMedian(time, usual), slownessText(step)].filter(Boolean).join(', '),
+    note: [WAITING, againstMedian(time, usual.get(step.phase) ?? 0), slownessText(step)]
+      .filter(Boolean)
+      .join(', '),
     ofStep: true,
-    series: Array.from(data.steps, (one) => (one && !one.dropped ? one.duration_ns : null)),
+    series: duration,
   };
 }
 
 // The op time of a token in a layer, as in its cell of the map.
 function layerTime(data: TraceData, step: StepSummary, layer: number): readonly Figure[] {
-  const timeOf = ({ layers, token_count }: StepSummary): number =>
-    (layers.ns[layer] ?? 0) / token_count;
-  const time = timeOf(step);
-  if (!(time > 0)) return [];
   const { token_count: tokens } = step;
+  const time = (step.layers.ns[layer] ?? 0) / tokens;
+  if (!(time > 0)) return [];
   return [
     {
       name: `layer ${layer}`,
@@ -360,14 +356,13 @@ function layerTime(data: TraceData, step: StepSummary, layer: number): readonly 
       exact: exactNs(Math.round(time)),
       note: tokens > 1 ? `its share of a step of ${plural(tokens, 'token')}` : '',
       ofStep: true,
-      series: Array.from(data.steps, (one) => (one && !one.dropped ? timeOf(one) : null)),
+      series: stepCourses(data).layers[layer] ?? [],
     },
   ];
 }
 
 // From begin to end; the totals add up the ops.
-function timeOfSteps(data: TraceData): readonly Fact[] {
-  const sum = known(data).reduce((total, one) => total + one.duration_ns, 0);
+function timeOfSteps({ stepTotals: { ns: sum } }: TraceData): readonly Fact[] {
   return sum === 0 ? [] : fact('time of the steps', formatNs(sum), { exact: exactNs(sum) });
 }
 

@@ -19,7 +19,7 @@ export interface Figure {
   readonly share?: number; // 0..1
   readonly note?: string;
   readonly ofStep?: boolean; // of the whole step: phase, range and filter do not apply
-  readonly series?: readonly (number | null)[]; // by step; null: not known or left out
+  readonly series?: readonly (number | null)[]; // by step or group of steps; null: not known or left out
 }
 
 export interface FactGroup {

@@ -38,6 +38,7 @@ export interface Course {
   readonly sum: number;
   readonly share: number | null; // of all rows; null: it is all of them
   readonly perStep: readonly number[]; // beyond MAX_STEPS: means of consecutive steps
+  readonly usual: number; // their median
 }
 
 export type PlaceValue = 'time' | 'bytes' | 'bytes_read' | 'bytes_written' | 'accesses' | 'faults';
@@ -148,11 +149,13 @@ export function coursesOf(
         const { shown, total, cells, x } = answer.value;
         const value = values[i] ?? 'time';
         const begin = (pixel: number): number => pixelStart(x, cells.length, pixel);
+        const perStep = Array.from(cells, (cell, i) => cell / (begin(i + 1) - begin(i)));
         courses.push({
           value,
           sum: exact ? sumOf(value, exact) : shown,
           share: axis === 'all' ? null : total > 0 ? shown / total : 0,
-          perStep: Array.from(cells, (cell, i) => cell / (begin(i + 1) - begin(i))),
+          perStep,
+          usual: median(perStep),
         });
       }
       return ok({ courses });
@@ -169,17 +172,22 @@ function sumOf(value: PlaceValue, sums: TraceSums): number {
 
 // Values of 0 are missing.
 export function median(values: readonly number[]): number {
-  const sorted = values.filter((value) => value > 0).sort((a, b) => a - b);
+  const sorted = Float64Array.from(values.filter((value) => value > 0)).sort();
   return quantile(sorted, 0.5) ?? 0;
 }
 
-// The values of steps, as means of at most `WIDTH` groups; null: none of a group is known.
+// Where the groups of a sparkline begin among the values, and the end of the last one.
+export function groupStarts(values: number): readonly number[] {
+  const groups = Math.min(WIDTH, values);
+  return Array.from({ length: groups + 1 }, (_, i) => Math.floor((i * values) / groups));
+}
+
+// The values of steps, as means of groups; null: none of a group is known.
 export function grouped(values: readonly (number | null)[]): readonly (number | null)[] {
   if (values.length <= WIDTH) return values;
-  return Array.from({ length: WIDTH }, (_, i) => {
-    const from = Math.floor((i * values.length) / WIDTH);
-    const to = Math.max(from + 1, Math.floor(((i + 1) * values.length) / WIDTH));
-    const part = values.slice(from, to).filter((value) => value !== null);
+  const starts = groupStarts(values.length);
+  return starts.slice(1).map((to, i) => {
+    const part = values.slice(starts[i], to).filter((value) => value !== null);
     return part.length === 0 ? null : part.reduce((sum, value) => sum + value, 0) / part.length;
   });
 }
@@ -199,8 +207,9 @@ export function withGaps(
     (!onlyClean || step.verdict === 'clean');
   const each = steps.length / Math.max(1, perStep.length);
   return perStep.map((value, i) => {
+    if (value !== 0) return value;
     const of = steps.slice(Math.floor(i * each), Math.max(i + 1, Math.ceil((i + 1) * each)));
-    return value !== 0 || of.some(isKnown) ? value : null;
+    return of.some(isKnown) ? value : null;
   });
 }
 

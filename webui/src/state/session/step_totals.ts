@@ -7,6 +7,7 @@ import { inAnswer, isRejected } from './token_origin';
 export class StepTotals {
   steps = 0;
   accesses = 0;
+  ns = 0; // from begin to end of each
   dropped = 0; // evaluations whose times were lost
   // Of generated tokens whose step has times.
   readonly generated = { tokens: 0, bytesRead: 0, bytes: 0, ns: 0, sampleNs: 0 };
@@ -53,6 +54,7 @@ export class StepTotals {
   private addCounts(step: StepSummary, by: 1 | -1): void {
     this.steps += by;
     this.accesses += by * step.accesses;
+    this.ns += by * step.duration_ns;
     // A dropped step with several generated tokens joins that many evaluations.
     if (step.dropped) this.dropped += by * (step.phase === 'generate' ? step.token_count : 1);
     if (hasValues(step.layers)) this.withLayers += by;
