@@ -336,7 +336,7 @@ function runCommands(store: Store): readonly Command[] {
         store.reveal('chat');
         const settings = document.getElementById('run-settings');
         if (settings instanceof HTMLDetailsElement) settings.open = true;
-        document.getElementById('server-options')?.scrollIntoView({ block: 'nearest' });
+        store.shell.seeksServerOptions.value = true;
       },
     },
     {

@@ -1,5 +1,6 @@
 // Playback: the position in the session as steps and ops, its speed, the loop, and its video.
-import { useEffect, useMemo } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { formatNs, positionOf } from '../format';
 import { durationOf } from '../net/types';
 import type { OpenSession } from '../state/session/open_session';
@@ -10,7 +11,7 @@ import { SPEEDS, speedName } from '../state/view/speeds';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart, useResource } from '../ui/hooks';
-import { VideoRecording } from './video_recording';
+import type { VideoRecording } from './video_recording';
 
 export function PlaybackBar({ store }: { store: Store }) {
   const session = store.open.value;
@@ -75,14 +76,19 @@ function Bar({ store, session }: Props) {
 }
 
 function Video({ store, session }: Props) {
-  const video = useMemo(() => new VideoRecording(store, session), [store, session]);
+  const video = useSignal<VideoRecording | null>(null);
   useEffect(
     () => () => {
-      video.stop();
+      video.peek()?.stop();
     },
-    [video],
+    [store, session],
   );
-  const recording = video.recording.value;
+  const recording = video.value?.recording.value === true;
+  const start = async (): Promise<void> => {
+    const { VideoRecording: Recording } = await import('./video_recording');
+    video.value ??= new Recording(store, session);
+    video.value.start();
+  };
   return (
     <IconButton
       icon="record"
@@ -90,8 +96,8 @@ function Video({ store, session }: Props) {
       hint={recording ? 'and save it' : 'of the range, else of the session, at this speed'}
       pressed={recording}
       onClick={() => {
-        if (recording) video.stop();
-        else video.start();
+        if (recording) video.peek()?.stop();
+        else void start();
       }}
     />
   );

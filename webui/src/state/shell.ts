@@ -30,6 +30,7 @@ export class Shell {
   readonly active: ReadonlySignal<string | null>; // the panel used last
   readonly overlay: ReadonlySignal<Overlay>;
   readonly narrow = signal(false); // the window has no room for several docks side by side
+  readonly seeksServerOptions = signal(false); // the settings scroll to them when they are there
   readonly glossary: ReadonlySignal<readonly Term[]>; // empty until a dialog needs it
   readonly term: ReadonlySignal<string | null>; // that the help shows
   private readonly activePanel = signal<string | null>(null);

@@ -1,4 +1,5 @@
 // The request form: a message, text or token IDs, with sampling and trace settings.
+import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
 import { modelNotes } from '../../state/request/model_facts';
@@ -6,8 +7,11 @@ import { messagesOf } from '../../state/request/chat';
 import type { PromptMode } from '../../state/request/request';
 import type { Store } from '../../state/store';
 import { Segmented } from '../../ui/Segmented';
-import { RunSettings } from './RunSettings';
+import { lazy } from '../../ui/lazy';
 import { settingsLine } from './settings_line';
+
+// Not needed before the settings are opened.
+export const runSettings = lazy(async () => (await import('./RunSettings')).RunSettings);
 
 export function Composer({ store }: { store: Store }) {
   const { chat, models } = store;
@@ -15,6 +19,8 @@ export function Composer({ store }: { store: Store }) {
   const model = models.current.value;
   const ready = model?.state === 'loaded';
   const settings = useRef<HTMLDetailsElement>(null);
+  const wereOpened = useSignal(false);
+  const Settings = runSettings;
   const send = (): void => {
     if (settings.current) settings.current.open = false; // room for the answer
     void chat.send();
@@ -45,12 +51,19 @@ export function Composer({ store }: { store: Store }) {
           <kbd aria-hidden="true">{mode === 'chat' ? '⏎' : 'Ctrl ⏎'}</kbd>
         </button>
       </div>
-      <details ref={settings} id="run-settings" class="run-settings">
+      <details
+        ref={settings}
+        id="run-settings"
+        class="run-settings"
+        onToggle={() => {
+          wereOpened.value = true;
+        }}
+      >
         <summary>
           <span>Settings</span>
           <span class="summary">{settingsLine(store.settings.current.value)}</span>
         </summary>
-        <RunSettings store={store} />
+        {wereOpened.value && <Settings store={store} />}
       </details>
       <LengthNote
         text={mode === 'tokens' ? '' : chat.draft.value[mode === 'chat' ? 'message' : 'text']}

@@ -1,5 +1,6 @@
 // Sampling and trace settings of the next run.
 import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import type { Level, TimingMode } from '../../net/types';
 import { CAPTURE_TITLES, hasValues } from '../../state/request/request';
 import { defaultStatsPattern, type Settings } from '../../state/request/settings';
@@ -61,9 +62,16 @@ export function RunSettings({ store }: { store: Store }) {
 // What is no setting of a run, with its option and the value of the loaded model.
 function OfServer({ store }: { store: Store }) {
   const model = store.models.current.value;
+  const line = useRef<HTMLParagraphElement>(null);
+  const isSought = store.shell.seeksServerOptions.value;
+  useEffect(() => {
+    if (!isSought) return;
+    line.current?.scrollIntoView({ block: 'nearest' });
+    store.shell.seeksServerOptions.value = false;
+  }, [isSought]);
   if (!store.hasServer) return null;
   return (
-    <p class="model-note server-options" id="server-options">
+    <p ref={line} class="model-note server-options">
       Set when the server starts, such as <code>tt-server -t 4 -fa off</code>:{' '}
       {serverOptionsText(model)}.
     </p>
