@@ -71,6 +71,7 @@ import {
   type SideQuery,
   type TimedSteps,
 } from './pair';
+import { PairGraphs } from './PairGraphs';
 import { SessionChoice } from './SessionChoice';
 import { comparisonOf, SessionFacts, SessionHead, SIDES } from './SessionFacts';
 import { ValuesView } from './ValuesView';
@@ -113,9 +114,14 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
         {isOfSessions(of) ? (
           <SessionChoice store={store} session={session} label="with" />
         ) : (
-          of !== 'phases' && <Indices session={session} options={options} set={set} />
+          of !== 'phases' && (
+            <>
+              <Indices session={session} other={other} options={options} set={set} />
+              <SessionChoice store={store} session={session} label="of" none="this session" />
+            </>
+          )
         )}
-        {isOfSessions(of) && other !== null && (
+        {of !== 'phases' && other !== null && (
           <IconButton
             icon="close"
             label="End the comparison with the session"
@@ -142,11 +148,11 @@ export function ComparePanel({ store, session, panel }: SessionProps) {
           <ValuesView key={other} {...{ store, session, panel, options, other, set }} />
         ) : (
           <Found
-            key={of === 'sessions' ? (other ?? '') : session.id}
+            key={of === 'phases' ? session.id : (other ?? session.id)}
             store={store}
             session={session}
             options={options}
-            other={of === 'sessions' ? (other ?? session.id) : session.id}
+            other={of === 'phases' ? session.id : (other ?? session.id)}
             showValues={() => {
               set({ of: 'values' });
             }}
@@ -232,20 +238,23 @@ function Tolerance({ options, set }: { options: CompareOptions; set: (change: Pa
   );
 } // prettier-ignore
 
-// The numbers of two steps, tokens or layers.
+// The numbers of two steps, tokens or layers. `other`: the session of the second one; null: the same.
 function Indices(props: {
   session: OpenSession;
+  other: string | null;
   options: CompareOptions;
   set: (change: Partial<CompareOptions>) => void;
 }) {
-  const { session, options, set } = props;
+  const { session, other, options, set } = props;
   const word = options.of.slice(0, -1);
-  const textOf = (index: number): string =>
-    options.of === 'tokens' ? tokenText(session.data.tokens[index]) : '';
+  const textOf = (side: 'a' | 'b'): string =>
+    options.of === 'tokens' && (side === 'a' || other === null)
+      ? tokenText(session.data.tokens[options[side]])
+      : '';
   return (
     <span class="compare-choice">
       {(['a', 'b'] as const).map((side) => (
-        <label key={side} title={textOf(options[side])}>
+        <label key={side} title={textOf(side)}>
           {side === 'a' ? word : `with ${word}`}{' '}
           <input
             type="number"
@@ -328,11 +337,12 @@ function Head({ resource }: { resource: Resource<SessionComparison> }) {
   return value ? <SessionHead found={value} /> : null;
 }
 
-function namesOf({ of, a, b }: CompareOptions): readonly [string, string] {
+// `isOther`: the right side is of another session.
+function namesOf({ of, a, b }: CompareOptions, isOther: boolean): readonly [string, string] {
   if (of === 'sessions') return SIDES.names;
   if (of === 'phases') return ['prompt', 'generate'];
   const word = of.slice(0, -1);
-  return [`${word} ${a}`, `${word} ${b}`];
+  return [`${word} ${a}`, `${word} ${b}${isOther ? ` of the ${SIDES.names[1]}` : ''}`];
 }
 
 // The tensors of two layers have the same name on both sides.
@@ -360,7 +370,7 @@ function Pair(
   const { rows, total } = pair;
   if (rows.length === 0)
     return <Empty>Neither side has a step or an op that is compared here.</Empty>;
-  const names = namesOf(options);
+  const names = namesOf(options, other !== session.id);
   if (isSame(rows, total)) {
     return (
       <Empty>
@@ -426,6 +436,10 @@ function Shown(props: ShownProps) {
   const per = perOf(options);
   const unmeasured = unmeasuredText(props);
   const reason = unmeasured ?? (props.few ? TOO_FEW : null); // of no difference
+  const asks = useMemo(() => {
+    const view = { phase: 'all' as const, range: null, filter: store.navigation.view.peek().filter, layer: 0 }; // prettier-ignore
+    return sidesOf(options, filteredSums(view, store.layers.peek()).query);
+  }, [rows, encodeCompare(options)]);
   const texts = rows.map((row) => ({ ...row, name: by === 'component' ? componentName(row.name) : row.name })); // prettier-ignore
   const specs = useMemo((): readonly ChartSpec[] => {
     const key: ChartTable['key'] = { name: ROW_NAMES[by].slice(0, -1), of: by };
@@ -455,7 +469,8 @@ function Shown(props: ShownProps) {
     <>
       {unmeasured !== null && <Unmeasured text={unmeasured} set={props.setValue} />}
       <Cards store={store} session={session} specs={specs} of={encodeCompare(options)} />
-      {haveMaps(props) && <SideMaps {...props} />}
+      {haveMaps(props) && <SideMaps {...props} asks={asks} />}
+      {props.found.every(({ step }) => step !== null) && <PairGraphs {...props} asks={asks} />}
       <PairTable {...props} rows={texts} per={per} loading={loading} />
     </>
   );
@@ -488,15 +503,14 @@ const haveMaps = ({ options, found }: ShownProps): boolean =>
   found.every(({ times }) => times !== null && times.steps > 0 && countsAll(times));
 
 // Both sides as maps, and their difference. The rows are those of the charts.
-function SideMaps({ store, session, other, options, names, rows, found }: ShownProps) {
+function SideMaps(props: ShownProps & { asks: readonly [SideQuery, SideQuery] }) {
+  const { store, session, other, options, names, rows, found, asks } = props;
   const { by, value, phase } = options;
   const specs = useMemo((): readonly ChartSpec[] => {
     let asked: ApiResult<Maps> | null = null;
     const across = acrossOf(options);
     const key: ChartTable['key'] = { name: ROW_NAMES[by].slice(0, -1), of: by };
     const drawn = drawnRows(rows, key).map(({ name }) => ({ name, label: by === 'component' ? componentName(name) : by === 'layer' ? layerName(name) : name })); // prettier-ignore
-    const view = { phase: 'all' as const, range: null, filter: store.navigation.view.peek().filter, layer: 0 }; // prettier-ignore
-    const asks = sidesOf(options, filteredSums(view, store.layers.peek()).query);
     const load = async (): ApiResult<Maps> => {
       const { api } = session.context;
       const picture = (id: string, { query }: SideQuery) =>
@@ -692,11 +706,11 @@ async function sideOf(
   const asked = { ...query, by: options.by, step_times: hasMedians(options), limit: MAX_ROWS };
   const found = await api.breakdown(id, asked, signal);
   if (!found.ok) return found;
-  const sql = `SELECT count(*), coalesce(sum(token_count), 0) FROM step WHERE ${[counted, ...where].join(' AND ')}`;
+  const sql = `SELECT count(*), coalesce(sum(token_count), 0), max(CASE WHEN template IS NOT NULL THEN step END) FROM step WHERE ${[counted, ...where].join(' AND ')}`;
   const counts = await api.query(id, sql, 1);
   if (!counts.ok) return counts;
-  const [steps, tokens] = counts.value.rows[0] ?? [];
+  const [steps, tokens, step] = counts.value.rows[0] ?? [];
   const { rows, sums, times } = found.value;
   const of: Counts = { steps: Number(steps ?? 0), tokens: Number(tokens ?? 0) };
-  return ok({ rows, sums, times, counts: of });
+  return ok({ rows, sums, times, counts: of, step: typeof step === 'number' ? step : null });
 }

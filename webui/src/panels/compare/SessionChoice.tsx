@@ -12,11 +12,12 @@ interface Props {
   readonly store: Store;
   readonly session: OpenSession;
   readonly label?: string; // shown instead of the whole one
+  readonly none?: string; // what it means that none is chosen
 }
 
 const LABEL = 'Compare with session';
 
-export function SessionChoice({ store, session, label = LABEL }: Props) {
+export function SessionChoice({ store, session, label = LABEL, none = 'none' }: Props) {
   const other = usePart(() => store.navigation.view.value.other);
   const page = store.sessions.page.value;
   const listed = page.is === 'ready' ? page.value.sessions : [];
@@ -37,7 +38,7 @@ export function SessionChoice({ store, session, label = LABEL }: Props) {
           if (value !== '') store.reveal('compare');
         }}
       >
-        <option value="">none</option>
+        <option value="">{none}</option>
         {other !== null && !isListed && (
           <option value={other}>{other === session.id ? 'this session itself' : other}</option>
         )}

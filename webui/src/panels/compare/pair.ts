@@ -65,6 +65,7 @@ export const hasMedians = ({ of }: CompareOptions): boolean => of !== 'steps' &&
 export type TimedSteps = NonNullable<Breakdown['times']>;
 
 export interface Side {
+  readonly step: number | null; // the last one whose graph was recorded
   readonly times: TimedSteps | null;
   readonly rows: readonly BreakdownRow[];
   readonly sums: Breakdown['sums'];
@@ -96,7 +97,11 @@ export const isTimed = (options: CompareOptions): boolean =>
   options.value === 'time' && hasMedians(options);
 
 // Of a row, per token or step; null: not measured.
-function valueOf(row: BreakdownRow, { counts }: Side, options: CompareOptions): number | null {
+export function valueOf(
+  row: BreakdownRow,
+  { counts }: Pick<Side, 'counts'>,
+  options: CompareOptions,
+): number | null {
   if (isTimed(options))
     return row.step_ns?.[perOf(options) === 'token' ? 'per_token' : 'median'] ?? null;
   return sumOf(row, options.value) / divisor(counts, options);
@@ -144,9 +149,7 @@ export function pairRows(
 
 // The name of a tensor or an op without its layer: "blk.3.attn_q.weight", "Qcur-3", "cache_k_l3".
 export const withoutLayer = (name: string, layer: number): string =>
-  name
-    .replace(`blk.${layer}.`, 'blk.*.')
-    .replace(new RegExp(`(^|\\D)(-|_l)${layer}(?=\\D|$)`), '$1$2*');
+  name.replace(`blk.${layer}.`, 'blk.*.').replace(new RegExp(`(-|_l)${layer}(?=\\D|$)`), '$1*');
 
 // A row without a value on both sides is the same, if the whole was measured.
 export const isSame = (rows: readonly PairRow[], total: PairRow): boolean =>

@@ -28,6 +28,7 @@ import { Empty, Failed, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
 import type { SessionProps } from '../panel';
 import { GraphCanvas } from './GraphCanvas';
+import { LayerStepper } from './LayerStepper';
 import type { GraphChart } from './graph_chart';
 import { graphValuesOf } from './graph_values';
 import { NodeTable } from './NodeTable';
@@ -289,33 +290,6 @@ function Export(props: { name: string; what: string; chart: { current: GraphChar
         </MenuItem>
       ))}
     </Menu>
-  );
-}
-
-function LayerStepper({ store, layer }: { store: Store; layer: number }) {
-  const layers = store.layers.value;
-  return (
-    <span class="stepper">
-      <IconButton
-        icon="left"
-        label="Previous layer"
-        hint="{"
-        disabled={layer === 0}
-        onClick={() => {
-          store.moveLayer(-1, false);
-        }}
-      />
-      <b>layer {layer}</b>
-      <IconButton
-        icon="right"
-        label="Next layer"
-        hint="}"
-        disabled={layer >= layers - 1}
-        onClick={() => {
-          store.moveLayer(1, false);
-        }}
-      />
-    </span>
   );
 }
 

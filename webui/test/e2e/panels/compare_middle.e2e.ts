@@ -43,7 +43,7 @@ async function countOf(what: string, condition: string): Promise<number> {
 }
 
 async function showAll(): Promise<void> {
-  const all = panel().getByRole('button', { name: 'Show all' });
+  const all = panel().locator('.compare-table').getByRole('button', { name: 'Show all' });
   await table().waitFor();
   if (await all.isVisible()) await all.click();
 }
@@ -223,6 +223,67 @@ describe('the middle', () => {
     await fixture.show(session, 'full=compare', `p.compare=of:${of},a:${first},b:${second}`);
     const left = await sideOf(session, `by=op_kind&${a}`, 1, time);
     await expectRows(left, await sideOf(session, `by=op_kind&${b}`, 1, time), formatNs);
+  });
+
+  it.each([
+    ['tokens', 'from_token=6&to_token=7', 'from_token=5&to_token=6', time],
+    ['steps', 'from_step=3&to_step=4', 'from_step=4&to_step=5', time],
+    ['layers', 'phase=generate&layers=1', 'phase=generate&layers=0', median],
+  ] as const)('compares %s of two sessions', async (of, a, b, value) => {
+    const other = await fixture.generate({ prompt: 'A short run', max_tokens: 5 });
+    const session = await fixture.recorded(24);
+    const [first = '', second = ''] = [a, b].map((query) => /(?<==)\d+/.exec(query)?.[0]);
+    await fixture.show(session, `with=${other}`, 'full=compare', `p.compare=of:${of},a:${first},b:${second}`); // prettier-ignore
+    const left = await sideOf(session, `by=op_kind&${a}`, 1, value);
+    await expectRows(left, await sideOf(other, `by=op_kind&${b}`, 1, value), formatNs);
+    const heads = await table().locator('thead th').allInnerTexts();
+    const word = of.slice(0, -1);
+    expect(heads.slice(1, 3)).toEqual([`${word} ${first}`, `${word} ${second} of the other session`]); // prettier-ignore
+    // Without the other session, both are of this one.
+    const choice = panel().getByRole('combobox', { name: 'Compare with session' });
+    await choice.selectOption({ label: 'this session' });
+    await expectRows(left, await sideOf(session, `by=op_kind&${b}`, 1, value), formatNs);
+  });
+
+  it('shows a layer of both sides as graphs on one layout, with the values of REST', async () => {
+    const { page } = fixture;
+    const session = await fixture.recorded(24);
+    await fixture.show(session, 'full=compare', 'l=1', 'p.compare=of:phases,value:bytes,per:step'); // prettier-ignore
+    const graph = panel().getByRole('group', { name: 'Graph', exact: true });
+    const part = (name: string) => `.compare-graphs [data-part=${name}] canvas`;
+    const parts = ['left', 'right', 'difference'];
+    for (const one of parts) await expect.poll(() => fixture.pixels(part(one))).not.toBe(0);
+    // All three are zoomed together.
+    const before = await Promise.all(parts.map((one) => fixture.pixels(part(one))));
+    await graph.getByRole('button', { name: 'Zoom in' }).click();
+    for (const [n, one] of parts.entries()) await expect.poll(() => fixture.pixels(part(one))).not.toBe(before[n]); // prettier-ignore
+    await graph.getByRole('button', { name: 'Show all' }).click();
+    for (const [n, one] of parts.entries()) await expect.poll(() => fixture.pixels(part(one))).toBe(before[n]); // prettier-ignore
+    await graph.getByText(/Both have the same nodes\.$/).waitFor();
+    expect(await fixture.axeViolations()).toEqual([]);
+    await graph.getByRole('radio', { name: 'Table' }).check();
+    const nodes = graph.getByRole('table', { name: 'Nodes of the graph' }).locator('tbody tr');
+    await nodes.first().waitFor();
+    const shown = await nodes.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent))); // prettier-ignore
+    for (const [column, phase] of [
+      [2, 'prompt'],
+      [3, 'generate'],
+    ] as const) {
+      const steps = await countOf('count(*)', `phase = '${phase}'`);
+      const { rows: ops } = await fixture.get<Breakdown>(`breakdown?by=op&phase=${phase}&layers=1&limit=1000`); // prettier-ignore
+      const texts = ops.map(({ name, all }) => `${name} ${formatBytes(Math.round((all.bytes_read + all.bytes_written) / steps))}`); // prettier-ignore
+      const cells = shown.filter((row) => row[column] !== '–').map((row) => `${row[0] ?? ''} ${row[column] ?? ''}`); // prettier-ignore
+      expect(cells.toSorted()).toEqual(texts.toSorted());
+    }
+    // The first layer reads the embeddings, another one what the layer before it wrote.
+    await fixture.show(session, 'full=compare', 'p.compare=of:layers,b:2');
+    await graph.getByRole('heading', { name: 'Graph of layers 0 and 2' }).waitFor();
+    await graph.getByText(/1 node only in layer 0, 1 node only in layer 2: framed/).waitFor();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await graph.getByRole('radio', { name: 'Graph' }).check();
+    await expect.poll(() => fixture.pixels(part('difference'))).not.toBe(0);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390); // prettier-ignore
+    expect(await fixture.axeViolations()).toEqual([]);
   });
 
   it('compares two layers, and names what only one of them has', async () => {

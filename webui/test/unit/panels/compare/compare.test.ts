@@ -51,6 +51,7 @@ const side = (rows: readonly BreakdownRow[], steps: number, tokens: number): Sid
   rows,
   sums: row('all', rows.reduce((sum, { all }) => sum + all.time_ns, 0), rows.reduce((sum, { step_ns }) => sum + (step_ns?.median ?? 0), 0)), // prettier-ignore
   counts: { steps, tokens },
+  step: null,
   times: timed({ steps, tokens }),
 });
 const same = (name: string): string => name;
@@ -90,7 +91,7 @@ describe('a comparison in the middle', () => {
 
   it('has no difference of what one side did not measure', () => {
     const { step_ns, ...learned } = row('MUL_MAT', 5000);
-    const left: Side = { rows: [learned], sums: learned, counts: { steps: 1, tokens: 30 }, times: timed({ steps: 0, tokens: 0, learned: 1, phase: 'prompt', verdict: null }) }; // prettier-ignore
+    const left: Side = { rows: [learned], sums: learned, counts: { steps: 1, tokens: 30 }, step: null, times: timed({ steps: 0, tokens: 0, learned: 1, phase: 'prompt', verdict: null }) }; // prettier-ignore
     const right = side([row('MUL_MAT', 100), row('ROPE', 10)], 10, 10);
     const { rows, total } = pairRows(left, right, decodeCompare('of:phases'), same);
     expect(total).toEqual({ name: 'all', left: null, right: 11, isUnmeasured: true });
