@@ -22,6 +22,7 @@ import { retryWhileBusy } from './net/busy';
 import { sendToServer } from './net/call';
 import { Live } from './net/live';
 import { PANELS, preloadPanels } from './panels/all_panels';
+import { debugControls } from './shell/DebugBar';
 import { Store } from './state/store';
 import { storage } from './storage';
 import { applyTheme, systemTheme } from './theme';
@@ -72,6 +73,7 @@ for (const type of ['pointermove', 'pointerdown', 'keydown']) {
     () => {
       first.abort();
       preloadPanels();
+      debugControls.preload();
     },
     options,
   );

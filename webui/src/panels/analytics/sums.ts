@@ -11,7 +11,8 @@ import * as wire from '../../net/types';
 import type { Breakdown, BreakdownRow, TraceSums } from '../../net/types';
 import type { ApiResult } from '../../net/api';
 import { ok } from '../../result';
-import { askRoute, route, routes, type ChartRequest, type RouteQuery, type Scope } from './spec';
+import { askRoute, type RouteQuery } from './ask';
+import { route, routes, type ChartRequest, type Scope } from './spec';
 import type { OpenSession } from '../../state/session/open_session';
 
 type By = 'layer' | 'component' | 'op_kind' | 'op' | 'kernel' | 'type' | 'source' | 'phase';

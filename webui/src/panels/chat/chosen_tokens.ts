@@ -6,7 +6,7 @@ import { isCaptured } from '../../state/request/request';
 import { Resource } from '../../state/resource';
 import type { OpenSession } from '../../state/session/open_session';
 import { perSession } from '../../state/session/per_session';
-import { askRoute } from '../analytics/spec';
+import { askRoute } from '../analytics/ask';
 
 const QUERY = { layer: 'outside', limit: 10_000 } as const;
 

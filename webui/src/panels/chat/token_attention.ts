@@ -8,7 +8,7 @@ import { isCaptured } from '../../state/request/request';
 import { Resource } from '../../state/resource';
 import type { OpenSession } from '../../state/session/open_session';
 import type { Store } from '../../state/store';
-import { askRoute } from '../analytics/spec';
+import { askRoute } from '../analytics/ask';
 import { shownToken } from './shown_token';
 
 // Whose weights: null, the mean over all of them.

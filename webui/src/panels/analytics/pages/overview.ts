@@ -14,7 +14,8 @@ import { ok } from '../../../result';
 import { isDisturbed } from '../../../state/view/answer';
 import type { OpenSession } from '../../../state/session/open_session';
 import type { SumQuery } from '../../../state/view/sum_query';
-import { askRoute, conditions, column, route, routes, statement, where, words, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
+import { askRoute } from '../ask';
+import { conditions, column, route, routes, statement, where, words, type ChartSpec, type Scope } from '../spec'; // prettier-ignore
 import { costsBy, diskAndBuffer, stackedBy, weightTypes } from '../sums';
 
 const STEPS = 'of the steps that the view selects';
