@@ -264,13 +264,13 @@ describe('a small window', () => {
         await fixture.tab(name).click();
         await page.getByRole('tabpanel', { name, exact: true }).waitFor();
         missing.push(...(await outside(width)).map((control) => `${name}: ${control ?? ''}`));
+        expect(await fixture.axeViolations(), `${name} at ${width}`).toEqual([]);
       }
       expect(missing, `at ${width}`).toEqual([]);
       const { scrollWidth } = await page.evaluate(() => ({
         scrollWidth: document.documentElement.scrollWidth,
       }));
       expect(scrollWidth).toBeLessThanOrEqual(width);
-      expect(await fixture.axeViolations(), `at ${width}`).toEqual([]);
     }
   });
 });

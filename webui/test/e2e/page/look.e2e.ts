@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { viridis } from '../../../src/plane/colours';
 import { formatBytes } from '../../../src/format';
 import type { MemoryPlan } from '../../../src/net/types';
+import { PANELS } from '../../../src/panels/all_panels';
 import { makeModel } from '../support/models';
 import { PageFixture } from '../support/page_fixture';
 
@@ -71,6 +72,42 @@ describe.each(SIZES)('at %o', (size) => {
     expect(await images(".vgrid-row:not([aria-selected=true]) .vgrid-cell[style*='--share']")).toContain('gradient');
     await page.emulateMedia({ forcedColors: 'none' });
   }); // prettier-ignore
+});
+
+// What is chosen in each group of a panel, and whether it differs from the others in more than its colours of
+// the page, which forced colours replace.
+function choices(panel: Element): readonly string[] {
+  const look = (one: Element): string => {
+    const { backgroundColor, borderColor, color, outlineStyle, textDecorationLine } = getComputedStyle(one);
+    return [backgroundColor, borderColor, color, outlineStyle, textDecorationLine].join(' ');
+  };
+  const groups: (readonly [string, Element | null, Element | null])[] = [...panel.querySelectorAll('.segmented')].map((group) => [
+    group.getAttribute('aria-label') ?? '',
+    group.querySelector('input:checked + span'),
+    group.querySelector('input:not(:checked):not(:disabled) + span'),
+  ]);
+  for (const state of ['aria-pressed', 'aria-selected']) {
+    const of = (value: boolean) => panel.querySelector(`[${state}=${value}]:not(:disabled)`);
+    groups.push([state, of(true), of(false)]);
+  }
+  return groups.flatMap(([name, chosen, other]) => (chosen?.checkVisibility() && other?.checkVisibility() && look(chosen) === look(other) ? [name] : []));
+} // prettier-ignore
+
+it('every panel shows what is chosen in forced colours', async () => {
+  const { page } = fixture;
+  await page.emulateMedia({ forcedColors: 'active' });
+  const session = await fixture.recorded(8);
+  const same: string[] = [];
+  for (const panel of PANELS) {
+    await fixture.show(session, `full=${panel.id}`, 'step=5');
+    const shown = page.getByRole('tabpanel', { name: panel.title, exact: true });
+    await shown.waitFor();
+    await expect.poll(() => shown.locator('progress').count()).toBe(0);
+    same.push(...(await shown.evaluate(choices)).map((name) => `${panel.id}: ${name}`));
+    expect(await fixture.axeViolations(true), panel.id).toEqual([]);
+  }
+  await page.emulateMedia({ forcedColors: 'none' });
+  expect(same).toEqual([]);
 });
 
 it('lists have the look of the page, and the keyboard of the browser', async () => {

@@ -421,15 +421,18 @@ export class PageFixture {
     return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join();
   }
 
-  async axeViolations(): Promise<readonly string[]> {
+  // `forced`: with forced colours, whose contrast axe computes from the colours that they replace.
+  async axeViolations(forced = false): Promise<readonly string[]> {
     // Not by a script tag: the content security policy forbids inline scripts.
     if (!(await this.page.evaluate(() => 'axe' in globalThis)))
       await this.page.evaluate(axe.source);
-    const found = await this.page.evaluate(() =>
-      // Without it axe also describes every node that passes.
-      (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
-        resultTypes: ['violations'],
-      }),
+    const found = await this.page.evaluate(
+      (contrast) =>
+        (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
+          resultTypes: ['violations'], // without it axe also describes every node that passes
+          rules: { 'color-contrast': { enabled: contrast } },
+        }),
+      !forced,
     );
     return found.violations.map(
       ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`,
