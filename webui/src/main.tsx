@@ -22,6 +22,7 @@ import { retryWhileBusy } from './net/busy';
 import { sendToServer } from './net/call';
 import { Live } from './net/live';
 import { PANELS, preloadPanels } from './panels/all_panels';
+import { runSettings } from './panels/chat/Composer';
 import { debugControls } from './shell/DebugBar';
 import { Store } from './state/store';
 import { storage } from './storage';
@@ -73,7 +74,7 @@ for (const type of ['pointermove', 'pointerdown', 'keydown']) {
     () => {
       first.abort();
       preloadPanels();
-      debugControls.preload();
+      for (const { preload } of [runSettings, debugControls]) preload();
     },
     options,
   );

@@ -1,6 +1,5 @@
 // All panels. README.md explains how to add one.
 import { ChatPanel } from './chat/ChatPanel';
-import { runSettings } from './chat/Composer';
 import type { Panel } from './panel';
 import { SessionsPanel } from './sessions/SessionsPanel';
 import { lazy } from '../ui/lazy';
@@ -13,7 +12,7 @@ const inspector = lazy(async () => (await import('./inspector/Inspector')).Inspe
 
 // What a run shows in the usual layout. The graph is loaded when it is shown.
 export function preloadPanels(): void {
-  for (const { preload } of [map, table, inspector, runSettings]) preload();
+  for (const { preload } of [map, table, inspector]) preload();
 }
 
 export const PANELS: readonly Panel[] = [
