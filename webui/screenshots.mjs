@@ -1,4 +1,4 @@
-/* global Buffer, document, process, fetch, setTimeout */
+/* global Buffer, document, process, fetch, setTimeout, URL */
 // Writes pictures of the views of the page, with the model that tt-server brings along:
 //
 //   node screenshots.mjs [FOLDER [THEME | SIZE | VIEW]...]      TT_SERVER: the tt-server program
@@ -7,7 +7,7 @@
 // WebP:
 //
 //   node screenshots.mjs ../docs/screenshots dark light 1440x900 1920x1080
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -19,7 +19,7 @@ const sizes = rest.filter((one) => /^\d+x\d+$/.test(one));
 const views = rest.filter((one) => !themes.includes(one) && !sizes.includes(one));
 
 // Name -> the hash after the session (null: no session is open), and what is done before and after the
-// picture.
+// picture. OTHER: a shorter session; ROUTED: one of a mixture of experts, which can be the open one.
 const VIEWS = {
   page: ['step=40&sel=o:64&l=3'],
   tensors: ['full=map&p.map=y:tensor,v:bytes'],
@@ -42,12 +42,25 @@ const VIEWS = {
   reuse: ['full=analytics&p.analytics=page:reuse'],
   attention: ['full=analytics&p.analytics=page:attention'],
   lens: ['full=analytics&p.analytics=page:lens'],
+  experts: ['session=ROUTED&full=analytics&p.analytics=page:experts'],
+  'expert-map': ['session=ROUTED&full=map&p.map=y:expert,v:accesses'],
   checks: ['full=analytics&p.analytics=page:checks'],
+  sessions: ['with=OTHER&full=compare'],
+  'session-values': ['with=OTHER&full=compare&p.compare=of:values'],
+  'two-steps': ['with=OTHER&full=compare&p.compare=of:steps,a:3,b:3'],
+  'compared-graph': [
+    'full=compare&p.compare=of:layers,a:0,b:3',
+    (page) => page.locator('.compare-graph').evaluate((one) => one.scrollIntoView()),
+  ],
   phases: ['full=compare&p.compare=of:phases,value:bytes,by:component'],
   layers: ['full=compare&p.compare=of:layers,a:0,b:3,by:tensor'],
   sql: [
     `full=sql&f.sql=${encodeURIComponent('SELECT operation_type, duration_ns, executions, bytes_read, bytes_per_s\nFROM op_time\nORDER BY duration_ns DESC')}`,
   ],
+  values: ['full=values&step=40'],
+  list: ['full=sessions'],
+  chat: ['full=chat&p.chat=cost'],
+  inspector: ['full=inspector&step=40&sel=o:64&l=3'],
   budget: ['full=budget'],
   weights: [
     'full=weights&p.weights=t:blk.3.ffn_down.weight,show:picture',
@@ -140,7 +153,9 @@ try {
   const url = await new Promise((resolve) => {
     server.stdout.on('data', (text) => resolve(String(text).trim().split('\n')[0]));
   });
-  const session = await record(url);
+  const other = await record(url, { tokens: 24 });
+  const session = await record(url, { tokens: 128 });
+  await recordRouted();
   await mkdir(folder, { recursive: true });
   for (const size of sizes.length > 0 ? sizes : ['1440x900'])
     for (const theme of themes.length > 0 ? themes : ['light'])
@@ -150,7 +165,8 @@ try {
         const [width, height] = size.split('x').map(Number);
         const page = await browser.newPage({ viewport: { width, height }, colorScheme: theme });
         page.setDefaultTimeout(120_000);
-        await page.goto(hash === null ? url : `${url}/#1&session=${session}&${hash}`);
+        const link = hash?.replace('OTHER', other).replace('ROUTED', 'routed');
+        await page.goto(hash === null ? url : `${url}/#1&${link.startsWith('session=') ? '' : `session=${session}&`}${link}`); // prettier-ignore
         await page.locator('.status').waitFor();
         await isLoaded(page);
         await prepare?.(page);
@@ -172,7 +188,16 @@ try {
   await rm(data, { recursive: true, force: true });
 }
 
-async function record(url) {
+// With a model that the server does not have.
+async function recordRouted() {
+  const tt = join(dirname(server.spawnfile), 'tt');
+  const model = join(data, 'moe.gguf');
+  const run = (...args) => execFileSync(tt, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  run('model', 'moe', '--layers', '4', '-q', '-o', model);
+  run('record', '-m', model, '-p', 'Once upon a time there was', '-n', '48', '-t', '1', '--ignore-eos', '--capture', 'router', '-o', join(data, 'routed.ttrace')); // prettier-ignore
+}
+
+async function record(url, { tokens }) {
   const api = `${url}/api/v1`;
   const call = async (path, body) => {
     const init = body && {
@@ -187,7 +212,8 @@ async function record(url) {
   const messages = [{ role: 'user', content: 'What is the KV cache?' }];
   const { id } = await call('/generate', {
     messages,
-    max_tokens: 128,
+    max_tokens: tokens,
+    ignore_eos: true,
     temperature: 0,
     capture: ['attention', 'lens', 'l_out|ffn_inp|embd'],
   });

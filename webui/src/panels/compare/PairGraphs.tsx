@@ -354,7 +354,12 @@ function Picture(props: PictureProps) {
   return (
     <figure data-part={part}>
       <figcaption>{title}</figcaption>
-      <div ref={host} class="graph" style={{ height: `${h}px` }}>
+      <div
+        ref={host}
+        class="graph"
+        data-drawn={w > 0 ? part : undefined}
+        style={{ height: `${h}px` }}
+      >
         <canvas
           ref={canvas}
           role="img"
