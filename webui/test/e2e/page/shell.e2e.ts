@@ -176,6 +176,26 @@ describe('the palette', () => {
   });
 });
 
+describe('the settings of a run', () => {
+  it('are loaded when they are opened, at the options of the server if the search asks for them', async () => {
+    const { page } = fixture;
+    const options = page.locator('.server-options');
+    expect(await options.count()).toBe(0);
+    await press('Control+k');
+    await page.keyboard.type('flash attention');
+    await page.getByRole('option', { name: /options of the server/ }).click();
+    await options.waitFor();
+    // In view, not only below what scrolls.
+    const isSeen = () =>
+      options.evaluate((one) => {
+        const { x, y, height } = one.getBoundingClientRect();
+        const at = document.elementFromPoint(x + 5, y + height / 2);
+        return at !== null && one.contains(at);
+      });
+    await expect.poll(isSeen).toBe(true);
+  });
+});
+
 describe('fields', () => {
   it('have room for their texts at 1440 x 900', async () => {
     const { page } = fixture;
