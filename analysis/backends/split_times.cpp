@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/common/verdict_counts.h"
 #include "analysis/fields/fields.h"
 
 namespace tt {
@@ -46,6 +47,7 @@ std::expected<SplitTimes, TraceError> split_times(const SessionReader& reader,
                                                   const ContinueCheck& keep_going) {
   SplitTimes out;
   Sums sums;
+  VerdictCounts verdicts;
   std::expected<void, TraceError> stopped;
   const auto walked = reader.for_each_splits(StepId{0}, UINT32_MAX, [&](const StepSplits& of) {
     if (!keep_going()) {
@@ -60,10 +62,13 @@ std::expected<SplitTimes, TraceError> split_times(const SessionReader& reader,
     ++out.total;
     out.time = out.time + (step->end - step->begin);
     sums.add(step->phase, of);
+    verdicts.add(verdict_of(step->conditions, step->threads));
     return true;
   });
   if (!stopped) return std::unexpected(stopped.error());
   if (!walked) return std::unexpected(walked.error());
+  out.disturbed = verdicts.disturbed();
+  out.verdict = out.disturbed > 0 ? verdicts.of_disturbed() : verdicts.of_undisturbed();
   for (auto& [key, backend] : sums.backends) {
     backend.phase = key.first;
     backend.backend = key.second;
@@ -117,6 +122,11 @@ Fields<SplitTimes> fields_of(const SplitTimes*) {
   return Fields<SplitTimes>("SplitTimes")
       .add("total", "steps with splits; the other fields are of these", &SplitTimes::total)
       .add("time_ns", "of the steps", &SplitTimes::time)
+      .add("disturbed", "of the steps, those whose verdict is not clean; all sums include them",
+           &SplitTimes::disturbed)
+      .add("verdict",
+           "of the steps; the most frequent one of the disturbed steps, if there are any",
+           &SplitTimes::verdict, {.null = "not recorded"})
       .add("backends", "by phase, then the longest time first", &SplitTimes::backends)
       .add("transfers", "by phase, then the most bytes first", &SplitTimes::transfers);
 }

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/common/page.h"
+#include "analysis/common/verdict.h"
 #include "analysis/fields/declare.h"
 #include "tracer/format/file/session_reader.h"
 
@@ -40,6 +42,8 @@ struct BackendTransfer {
 struct SplitTimes {
   std::uint64_t total = 0;                 // steps with splits; all figures are of these
   Ns time{};                               // of the steps
+  std::uint64_t disturbed = 0;             // of the steps; their times are in all sums
+  std::optional<Verdict> verdict{};        // of the steps, the disturbed ones if there are any
   std::vector<BackendTime> backends;       // by phase, then the longest first
   std::vector<BackendTransfer> transfers;  // by phase, then the most bytes first
   friend bool operator==(const SplitTimes&, const SplitTimes&) = default;
@@ -53,7 +57,6 @@ Fields<SplitTimes> fields_of(const SplitTimes*);
 // For a session without splits.
 inline constexpr const char* kNoSplits =
     "The session has no splits: its graphs ran on one backend that reports its ops, or the times "
-    "of "
-    "each op were recorded instead (tt attach --exact, and all sessions of tt record).";
+    "of each op were recorded instead (tt attach --exact, and all sessions of tt record).";
 
 }  // namespace tt

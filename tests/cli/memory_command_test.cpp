@@ -74,7 +74,15 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   EXPECT_GE(bytes("pin+prefetch"), least);
   EXPECT_LT(bytes("pin+prefetch"), 1.6 * least);
   EXPECT_GT(bytes("prefetch"), bytes("pin+prefetch"));
-  EXPECT_GT(rate("pin+prefetch"), rate("plain"));
+  // Both rates of the disk are measured, one after the other. On a busy machine, reads by faults
+  // may come out as the faster ones.
+  const double disk_rate = outlook["disk_bytes_per_second"];
+  const double fault_rate = outlook["fault_bytes_per_second"].is_null()
+                                ? disk_rate
+                                : outlook["fault_bytes_per_second"].get<double>();
+  EXPECT_TRUE(rate("pin+prefetch") > rate("plain") ||
+              bytes("pin+prefetch") / disk_rate > 0.9 * bytes("plain") / fault_rate)
+      << outlook;
   EXPECT_LE(way_named(outlook, "plain")["predicted"]["low"], rate("plain"));
   EXPECT_GE(way_named(outlook, "plain")["predicted"]["high"], rate("plain"));
   // Unknown on a machine that is busy in every step.
@@ -93,13 +101,10 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   // the first one is learned. Unknown on a machine that is busy meanwhile.
   const json& prompt = outlook["prompt"];
   if (!prompt.is_null()) {
-    const double disk = outlook["disk_bytes_per_second"];
     EXPECT_EQ(prompt["tokens"], 4);
     const double compute = prompt["compute_seconds"];
-    const json& faults = outlook["fault_bytes_per_second"];
-    const double faulted = faults.is_null() ? disk : faults.get<double>();
-    EXPECT_NEAR(prompt["plain_seconds"], compute + weights / faulted, 1e-6);
-    EXPECT_NEAR(prompt["least_seconds"], std::max(compute, least / disk), 1e-6);
+    EXPECT_NEAR(prompt["plain_seconds"], compute + weights / fault_rate, 1e-6);
+    EXPECT_NEAR(prompt["least_seconds"], std::max(compute, least / disk_rate), 1e-6);
     EXPECT_GT(prompt["times_plain_at_most"], 1);
   }
 

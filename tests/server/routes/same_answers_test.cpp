@@ -307,14 +307,15 @@ TEST_P(SameAnswers, NameWhatIsNotThere) {
 // A question about a part that the model does not have: the answer says so in a sentence, and tt
 // fails with it.
 TEST(Analyses, SayThatAQuestionDoesNotApply) {
-  const std::set<std::string_view> drafts = {"drafts"};
+  // Of attached programs.
+  const std::set<std::string_view> attached = {"drafts", "splits"};
   const std::set<std::string_view> experts = {"expert-caches", "expert-pinning", "expert-tokens",
                                               "experts"};
   const std::pair<const char*, std::vector<std::set<std::string_view>>> models[] = {
-      {"small", {drafts, experts}},
-      {"moe", {drafts}},
-      {"mamba", {drafts, experts, {"heads"}}},
-      {"bert", {drafts, experts, {"determinism", "file-order", "kv", "pattern"}}}};
+      {"small", {attached, experts}},
+      {"moe", {attached}},
+      {"mamba", {attached, experts, {"heads"}}},
+      {"bert", {attached, experts, {"determinism", "file-order", "kv", "pattern"}}}};
   ensure_backends_loaded();
   for (const auto& [shape, others] : models) {
     TracedModel model(generated_model({.shape = shape}));
@@ -415,7 +416,7 @@ TEST_P(SameAnswers, WithTimesCarryAVerdict) {
     EXPECT_EQ(answer_to(row, "by=layer value=time")["times"]["phase"], "generate");
   }
   EXPECT_EQ(timed, (std::set<std::string_view>{"breakdown", "comparison-within", "conditions",
-                                               "drafts", "hot", "totals"}));
+                                               "drafts", "hot", "roofline", "splits", "totals"}));
   EXPECT_EQ(ranked, std::set<std::string_view>{"hot"});
 }
 
