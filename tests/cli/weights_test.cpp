@@ -438,6 +438,21 @@ TEST(WeightsCommand, MixFitsAndIsBetterThanOneType) {
     EXPECT_GT(error, last) << type;
     last = error;
   }
+  // The same types, each from the file before: the errors against the original and against that
+  // file.
+  std::string from = "f32.gguf";
+  last = 0;
+  for (const std::string type : {"Q8_0", "Q4_K", "Q2_K"}) {
+    const std::string to = "from_" + type + ".gguf";
+    in(folder, std::format("llama-quantize --pure --allow-requantize {} {} {}", from, to, type));
+    const double error = relative_of(to);
+    EXPECT_GT(error, last) << type;
+    last = error;
+    const json step = run_json(folder, "weights " + to + " --reference " + from);
+    EXPECT_GT(step["relative_error"], 0);
+    EXPECT_LE(step["relative_error"], 1.1 * error) << type;
+    from = to;
+  }
   const json mix = run_json(folder, "weights f32.gguf --rows 1000 -o types.txt --fit " +
                                         std::to_string(bytes_of("Q4_K.gguf")));
   in(folder, "llama-quantize --tensor-type-file types.txt f32.gguf mix.gguf Q8_0");

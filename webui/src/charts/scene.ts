@@ -460,7 +460,8 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
     values.length === 0 ? [1, 10] : logTicks(Math.min(...values), Math.max(...values));
   const guides = table.guides ?? [];
   const guided = guides.flatMap(({ at }) => rows.map(({ x }) => at(x)).filter(Number.isFinite));
-  const tx = range(rows.map(({ x }) => x));
+  // With room beside the outermost points, so that points of one value are not a line at the edge.
+  const tx = range(rows.flatMap(({ x }) => [x / 2, x * 2]));
   const ty = range([...rows.map(({ y }) => y), ...guided]);
   const text = (unit: Unit, value: number): string => formatValue(unit, value);
   const gutter = gutterOf(ty.map((value) => text(ys?.unit ?? 'number', value)), size, measure); // prettier-ignore
@@ -475,6 +476,13 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
   ];
   const dots = rows.map(({ x: vx, y: vy }): Box => ({ x: x(vx) - 8, y: y(vy) - 8, w: 16, h: 16 }));
   const named: Box[] = [];
+  const title = (name: string, left: number, top: number): void => {
+    shapes.push({ is: 'text', x: left, y: top + 7, text: name, align: 'start', tone: DIM });
+    named.push({ x: left, y: top, w: measure(name), h: 14 });
+  };
+  const [across, up] = [xs?.name ?? '', ys?.name ?? ''];
+  title(up, plot.x + 4, plot.y + 2);
+  title(across, plot.x + plot.w - measure(across) - 4, plot.y + plot.h - 16);
   for (const { name, at: valueAt } of guides) {
     // Only where it is inside the plot.
     const line = Array.from({ length: 101 }, (_, i): [number, number] => {

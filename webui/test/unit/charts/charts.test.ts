@@ -198,7 +198,11 @@ describe('points', () => {
     for (const dot of dots) {
       const above = line?.is === 'path' && line.points.findLast(([x]) => x <= dot.x + 1);
       expect(above && above[1]).toBeLessThan(dot.y);
+      expect(dot.x).toBeGreaterThan(scene.plot.x + 10);
+      expect(dot.x).toBeLessThan(scene.plot.x + scene.plot.w - 10);
     }
+    const texts = scene.shapes.flatMap((shape) => (shape.is === 'text' ? [shape.text] : []));
+    expect(texts).toEqual(expect.arrayContaining(['x', 'y', 'a', 'b', 'bandwidth']));
   });
 });
 
