@@ -11,7 +11,9 @@
 #include <format>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "tracer/engine/backends.h"
@@ -79,6 +81,14 @@ std::int32_t allowed_processors() {
   return online;
 }
 
+// The library writes its text into one string that all threads share: a server that answers a
+// request while it loads a model would free it twice.
+std::string library_features() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  return llama_print_system_info();
+}
+
 }  // namespace
 
 std::optional<double> cpu_limit(const std::filesystem::path& root) {
@@ -115,7 +125,7 @@ std::vector<std::pair<std::string, std::string>> host_facts(const std::filesyste
   const LibraryVersions versions = library_versions();
   add("library.llama", versions.llama);
   add("library.ggml", versions.ggml);
-  add("library.features", llama_print_system_info());
+  add("library.features", library_features());
   add("library.ggml_commit", versions.ggml_commit);
   add("library.tested", versions.tested ? "yes" : "no");
   return facts;

@@ -170,7 +170,8 @@ bool Probe::list_known(std::uint32_t index, const ggml_tensor* tensor) {
       buffer_->ops_done.load(std::memory_order_relaxed) == 0) {
     buffer_->first_op_ns.store(now(), std::memory_order_release);
   }
-  if (mode_options_.capture != nullptr) take_sources_known(index, *tensor);
+  if (mode_options_.capture != nullptr && next_with_sources_ < ops_with_sources_.size())
+    observe([&] { take_sources_known(index, *tensor); });
   return split;
 }
 
@@ -217,7 +218,7 @@ bool Probe::node_computed(ggml_tensor* tensor) {
       if (ticks_ + device_ops_ == op) ++device_ops_;  // ran on a device without ticks
       capture_known(op);
     }
-    if (takes_values()) take_values(op, *tensor, wanted_[listed_ - 1]);
+    if (takes_values()) observe([&] { take_values(op, *tensor, wanted_[listed_ - 1]); });
   }
   stopped_ = cancel_.load(std::memory_order_relaxed);
   return !stopped_;
@@ -459,12 +460,13 @@ void Probe::take_sources_learning(const ggml_tensor& output) {
   for (std::uint32_t i = range_first_node_; complete && i < first; ++i)
     complete = !does_work(*nodes_[i]);
   if (complete)
-    capture->take_sources(last_op(), output.name, *nodes_[first], buffer_->values);
+    observe(
+        [&] { capture->take_sources(last_op(), output.name, *nodes_[first], buffer_->values); });
   else
     capture->miss_sources(output.name, *nodes_[first], buffer_->values);
 }
 
-// The time that the observer takes is that of no op.
+// The time that the observer, or the capture of values, takes is that of no op.
 template <class Call>
 void Probe::observe(Call call) {
   const std::int64_t begin = clock_.ns();
@@ -523,7 +525,7 @@ void Probe::learn_range(std::int64_t now_ns) {
       for (std::uint32_t later = op + 1; intact && later < end; ++later)
         intact = !share_bytes(of, output(spans_[later]));
       if (intact)
-        take_values(op, of, wanted);
+        observe([&] { take_values(op, of, wanted); });
       else
         buffer_->values.not_captured += wanted.captured();
     }

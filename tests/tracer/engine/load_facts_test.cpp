@@ -4,15 +4,22 @@
 #include <gtest/gtest.h>
 #include <llama.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <barrier>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <regex>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/support/models/traced_model.h"
+#include "tracer/engine/host_facts.h"
 
 namespace tt::test {
 namespace {
@@ -104,6 +111,36 @@ TEST(LoadFacts, SizesOfTheContextAreThoseOfTheLog) {
   EXPECT_NEAR(compute, logged_mib(log, "compute") * kMib, kRounded) << log;
   const auto logits = static_cast<double>(fact_of(info, "result.logits_bytes"));
   EXPECT_NEAR(logits, logged_mib(log, "output") * kMib, kRounded) << log;
+}
+
+// A server answers requests while it loads a model. llama_print_system_info() has one string for
+// all threads, which the first calls of a process enlarge: freed twice in some of these processes,
+// if they do so at once.
+TEST(HostFacts, AreTheSameInAllThreadsOfANewProcess) {
+  ensure_backends_loaded();
+  constexpr int kProcesses = 200, kThreads = 4;
+  int failed = 0;
+  for (int process = 0; process < kProcesses; ++process) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      std::array<decltype(host_facts({})), kThreads> found;
+      std::barrier together(kThreads);
+      {
+        std::vector<std::jthread> threads;
+        for (auto& one : found)
+          threads.emplace_back([&] {
+            together.arrive_and_wait();
+            one = host_facts({});
+          });
+      }
+      ::_exit(std::ranges::all_of(found, [&](const auto& one) { return one == found[0]; }) ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    failed += WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
+  }
+  EXPECT_EQ(failed, 0);
 }
 
 }  // namespace
