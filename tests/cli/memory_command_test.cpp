@@ -74,15 +74,13 @@ TEST(MemoryCommand, PredictsEveryWayForASession) {
   EXPECT_GE(bytes("pin+prefetch"), least);
   EXPECT_LT(bytes("pin+prefetch"), 1.6 * least);
   EXPECT_GT(bytes("prefetch"), bytes("pin+prefetch"));
-  // Both rates of the disk are measured, one after the other. On a busy machine, reads by faults
-  // may come out as the faster ones.
+  // Both read by faults. Whether reading ahead is faster depends on rates that are measured one
+  // after the other, on a busy machine too.
+  EXPECT_GT(rate("pin"), rate("plain"));
   const double disk_rate = outlook["disk_bytes_per_second"];
   const double fault_rate = outlook["fault_bytes_per_second"].is_null()
                                 ? disk_rate
                                 : outlook["fault_bytes_per_second"].get<double>();
-  EXPECT_TRUE(rate("pin+prefetch") > rate("plain") ||
-              bytes("pin+prefetch") / disk_rate > 0.9 * bytes("plain") / fault_rate)
-      << outlook;
   EXPECT_LE(way_named(outlook, "plain")["predicted"]["low"], rate("plain"));
   EXPECT_GE(way_named(outlook, "plain")["predicted"]["high"], rate("plain"));
   // Unknown on a machine that is busy in every step.

@@ -234,6 +234,8 @@ describe('the debugger', () => {
     expect(stops).toEqual(names);
     await button('Cancel').click();
     await expect.poll(() => bar().count()).toBe(0);
+    // The run went on while the panel read values: the server says that this stop is over.
+    fixture.errors = fixture.errors.filter((text) => !/ 409 .*\/debug\/values/.test(text));
   }); // prettier-ignore
 
   it('keeps a change for all tokens until it is ended, and the session has each step', async () => {
