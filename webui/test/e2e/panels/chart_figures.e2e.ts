@@ -50,13 +50,14 @@ const number = (cell: Cell | undefined): number => Number(cell ?? 0);
 
 // By type, or by the name of the output without its layer. Bounds are those of REST.
 async function costs(fixture: PageFixture, by: 'op' | 'op_kind'): Promise<Expected> {
-  const machine = await fixture.get<Conditions>('conditions');
-  const clean = isDisturbed(machine) ? number((await sql(fixture, "SELECT count(*) AS n FROM step WHERE phase = 'generate' AND verdict = 'clean' AND timing = 'fast'"))[0]?.n) : 0; // prettier-ignore
-  const only = clean > 0 ? "AND (s.verdict = 'clean' OR s.verdict IS NULL)" : '';
+  const clean = "(s.verdict = 'clean' OR s.verdict IS NULL)";
+  const timed = "s.phase = 'generate' AND s.timing = 'fast' AND s.step > 0";
+  const [counted] = await sql(fixture, `SELECT count(*) AS n FROM step s WHERE ${timed} AND ${clean}`);
+  const only = number(counted?.n) > 0 ? `AND ${clean}` : ''; // disturbed steps only where there are no others
   const ops = await allRows(
     fixture,
     `SELECT o.step AS step, o.tensor_name AS name, o.operation_type AS kind, o.component AS component, sum(o.duration_ns) AS ns
-     FROM op o JOIN step s ON s.step = o.step WHERE s.phase = 'generate' AND s.timing = 'fast' AND s.step > 0 ${only}
+     FROM op o JOIN step s ON s.step = o.step WHERE ${timed} ${only}
      GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
   );
   const groups = new Map<string, { op: string; kind: string; steps: Map<Cell, number> }>();
