@@ -426,7 +426,8 @@ const sections = {
             location.hash = location.hash.replace(/page:\w+/, `page:${shown}`);
             const isDrawn = (card) => !card.querySelector('progress, .loading') && card.getAttribute('data-loading') !== 'true';
             return window.seen.until(() => {
-              const cards = [...document.querySelectorAll('.analytics-grid .chart-card')];
+              // A model without experts has a sentence instead.
+              const cards = [...document.querySelectorAll('.analytics-grid .chart-card, .analytics-grid > .empty')];
               const changed = performance.now() - began > 30 || document.querySelector('.analytics-grid') !== before;
               return changed && window.seen.requests === 0 && cards.length > 0 && cards.every(isDrawn);
             }, began);

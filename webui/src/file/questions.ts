@@ -103,8 +103,12 @@ export async function questions(): Promise<readonly Question[]> {
     };
     const api = createApi(send, (once) => once());
     // What the charts use of a session.
-    const data = { stepTotals: { steps: 0 } };
-    const session = { id: SESSION, context: { api }, data, active: signal(false) };
+    const session = {
+      id: SESSION,
+      context: { api },
+      answeredSteps: signal(0),
+      active: signal(false),
+    };
     await ask(api, session as unknown as OpenSession);
     for (const { method, target, body } of asks)
       list.push({

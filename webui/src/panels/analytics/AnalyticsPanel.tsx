@@ -109,10 +109,7 @@ function topChart(box: Element, page: PageId): Seen | null {
 
 export function AnalyticsPanel({ store, session, panel }: SessionProps) {
   const options = decodeAnalytics(usePart(() => store.navigation.view.value.options[panel] ?? ''));
-  const arrived = usePart(() => {
-    void session.feed.version.value;
-    return session.data.stepTotals.steps;
-  });
+  const arrived = session.answeredSteps.value;
   const isRunning = session.active.value;
   // The figures of a running session are those of its steps so far, until the visitor asks again:
   // adding up slows the model.

@@ -46,7 +46,7 @@ const MAX_ANSWERS = 80;
 async function shared<T>(session: OpenSession, key: string, ask: () => ApiResult<T>): ApiResult<T> {
   const known = answers.get(session) ?? new Map<string, { state: string; answer: unknown }>();
   answers.set(session, known);
-  const state = `${session.active.peek()} ${session.data.stepTotals.steps}`;
+  const state = `${session.active.peek()} ${session.answeredSteps.peek()}`;
   const before = known.get(key);
   if (before?.state === state) return before.answer as ApiResult<T>;
   const answer = ask();

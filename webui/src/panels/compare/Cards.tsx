@@ -24,7 +24,7 @@ export function Cards({ store, session, specs, of, cursor }: Props) {
           store={store}
           session={session}
           spec={spec}
-          steps={session.data.stepTotals.steps}
+          steps={session.answeredSteps.value}
           shown={shown.value[spec.id]}
           {...(cursor && { cursor })}
           show={(kind) => {

@@ -1,5 +1,5 @@
 // SQL over the session: an editor, examples, and the rows as a table or a chart.
-import { computed, useSignal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import '../../charts/charts.css';
 import '../analytics/analytics.css';
@@ -409,17 +409,13 @@ function Chart(props: {
     }),
     [sql, rows],
   );
-  const steps = computed(() => {
-    void session.feed.version.value;
-    return session.data.stepTotals.steps;
-  }).value;
   return (
     <div class="analytics"><div class="analytics-grid">
       <ChartCard
         store={store}
         session={session}
         spec={spec}
-        steps={steps}
+        steps={session.answeredSteps.value}
         shown={kind.replace(/^chart:?/, '') || undefined}
         show={(one) => {
           store.navigation.setOptions(panel, `chart:${one}`, 'replace');

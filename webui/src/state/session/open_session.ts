@@ -58,6 +58,9 @@ export class OpenSession {
   readonly step: ReadonlySignal<number | null>; // the selected step
   readonly hasStep: ReadonlySignal<boolean>; // the selected step exists: a link may have any number
   readonly counts: ReadonlySignal<SessionCounts>;
+  // The number of steps that an answer of the server is of. A page still reads those of a file that has
+  // ended, page by page; the answers are of all of them from the start.
+  readonly answeredSteps: ReadonlySignal<number>;
   // Tokens of each request, by its number, ascending; empty if the session does not tell them apart.
   readonly sequences: ReadonlySignal<ReadonlyMap<number, SequenceCounts>>;
   readonly following: ReadonlySignal<boolean>; // the selected step follows the newest
@@ -109,6 +112,11 @@ export class OpenSession {
         generated: Math.max(tokens.generated, known?.generated ?? 0),
         steps: stepTotals.steps,
       };
+    });
+    this.answeredSteps = computed(() => {
+      const info = this.latestInfo.value;
+      const isWhole = !this.active.value && info.is === 'ready' && info.value.state !== 'running';
+      return (isWhole ? info.value.steps : null) ?? this.counts.value.steps;
     });
     this.sequences = computed(() => {
       void this.feed.version.value;

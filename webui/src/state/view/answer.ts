@@ -93,17 +93,10 @@ export const machineOf = perSession((session) => {
 
 // The number of steps of a session that is complete; null: not yet complete, or empty.
 export function finishedSteps(session: OpenSession): string | null {
-  void session.feed.version.value;
   const info = session.info.value;
-  const { steps } = session.data.stepTotals;
   const isComplete = info.is === 'ready' && info.value.state !== 'running';
-  // The steps of a file arrive page by page.
-  const { readableSteps, stepsError } = session.feed;
-  const isRead =
-    steps >= (info.is === 'ready' ? (info.value.steps ?? 0) : 0) ||
-    readableSteps.value !== null ||
-    stepsError.value !== null;
-  return session.active.value || !isComplete || !isRead || steps === 0 ? null : String(steps);
+  const steps = session.answeredSteps.value;
+  return session.active.value || !isComplete || steps === 0 ? null : String(steps);
 }
 
 // How many steps a filter for clean steps leaves out, and why it cannot be used; null: it can.

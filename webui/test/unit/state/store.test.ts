@@ -42,6 +42,16 @@ describe('an open session', () => {
     expect(live.watched).toEqual(['a']);
   });
 
+  it('has the answers of all steps of a file that has ended, of the steps so far of one that grows', async () => {
+    const asked = async (state: 'done' | 'running') => {
+      const has = { sessions: [session('a', { steps: 9, state })], steps: [step(0), step(1)] };
+      const store = await startStore(server(has), new FakeBrowser('#1&session=a'));
+      return store.open.peek()?.answeredSteps.value;
+    };
+    expect(await asked('done')).toBe(9);
+    expect(await asked('running')).toBe(2);
+  });
+
   it('shows what each token adds to the answer, as it was streamed', async () => {
     const part = token(2, { generated: true, text: '\ufffd', answer: '' });
     const rest = token(3, { generated: true, text: '\ufffd', answer: 'é' });
