@@ -195,7 +195,7 @@ describe('a file with the page and a session', () => {
     // Of one layer alone it is not held, and the page says so.
     await page.locator('.looked-at').getByLabel('Layer').selectOption('1');
     await said.getByText('open the session with tt-server').waitFor();
-    expect(await lines.count()).toBe(0);
+    await expect.poll(() => lines.count()).toBe(0);
     await closed(opened);
   });
 
