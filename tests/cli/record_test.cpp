@@ -234,18 +234,19 @@ TEST_F(Record, ReportsErrorsAndLeavesNoFiles) {
             "GBNF and have a rule named root, as in root ::= \"yes\" | \"no\".\n");
 }
 
-// Starts `tt record -o a.ttrace` with a long answer and waits for the first output.
+// Starts `tt record -o a.ttrace` with a long answer and waits for the first output. It prints into
+// files of its own: those of run_tt() are `out` and `err`.
 pid_t start_long_recording(const test::TempFolder& folder) {
   const pid_t child = fork();
   if (child == 0) {
-    if (chdir(folder.path().c_str()) != 0 || std::freopen("out", "w", stdout) == nullptr ||
-        std::freopen("err", "w", stderr) == nullptr)
+    if (chdir(folder.path().c_str()) != 0 || std::freopen("recorder.out", "w", stdout) == nullptr ||
+        std::freopen("recorder.err", "w", stderr) == nullptr)
       _exit(99);
     execl(kTestPaths.tt, kTestPaths.tt, "record", "-p", "Once", "-n", "4000", "--ignore-eos", "-o",
           "a.ttrace", nullptr);
     _exit(99);
   }
-  EXPECT_TRUE(test::wait_until([&] { return contents(folder / "out").size() >= 20; }));
+  EXPECT_TRUE(test::wait_until([&] { return contents(folder / "recorder.out").size() >= 20; }));
   return child;
 }
 
@@ -259,7 +260,7 @@ int end_with(pid_t child, int signal) {
 TEST_F(Record, InterruptFinishesTheFile) {
   const int status = end_with(start_long_recording(folder), SIGINT);
   ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 130) << contents(folder / "err");
+  EXPECT_EQ(WEXITSTATUS(status), 130) << contents(folder / "recorder.err");
   EXPECT_EQ(open("a.ttrace").info()->state, SessionState::Cancelled);
   EXPECT_TRUE(check_session(folder / "a.ttrace")->empty());
 }
