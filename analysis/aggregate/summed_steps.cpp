@@ -10,6 +10,9 @@ namespace tt {
 
 Fields<SummedSteps> fields_of(const SummedSteps*) {
   return Fields<SummedSteps>("SummedSteps")
+      .add("all_steps", "number of steps, also of those without times", &SummedSteps::all)
+      .add("tokens", "that these steps evaluate", &SummedSteps::tokens)
+      .add("last_step", "the last of these steps", &SummedSteps::last, {.null = "there is none"})
       .add("steps", "number of steps with times", &SummedSteps::steps)
       .add("learned", "among them: their graph was new", &SummedSteps::learned)
       .add("disturbed", "among them: their verdict is not clean", &SummedSteps::disturbed)
@@ -28,7 +31,11 @@ SummedSteps summed_steps(const SessionIndex& index, std::span<const TraceFilter>
   VerdictCounts verdicts;
   for (std::size_t i = 0; i < index.steps().size(); ++i) {
     const IndexedStep& step = index.steps()[i];
-    if (!summed[i] || !step.timed) continue;
+    if (!summed[i]) continue;
+    ++out.all;
+    out.tokens += step.n_tokens;
+    out.last = StepId{static_cast<std::uint32_t>(i)};
+    if (!step.timed) continue;
     ++out.steps;
     out.learned += step.learned ? 1 : 0;
     verdicts.add(step.verdict);

@@ -13,6 +13,9 @@
 namespace tt {
 
 struct SummedSteps {
+  std::uint32_t all = 0;     // also those without times
+  std::uint64_t tokens = 0;  // that these evaluate
+  std::optional<StepId> last{};
   std::uint32_t steps = 0;  // with times
   // Among them: their times are not those of the model alone.
   std::uint32_t learned = 0, disturbed = 0;

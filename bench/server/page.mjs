@@ -458,10 +458,10 @@ const sections = {
       const took = await page.evaluate(() => {
         const began = performance.now();
         location.hash = '#1&session=long&with=other&full=compare';
-        return window.seen.until(() => document.querySelector('.compare-table [role=grid] .vgrid-row') !== null && window.seen.requests === 0, began);
+        return window.seen.until(() => document.querySelector('[aria-label="Compared sessions"]') !== null && document.querySelector('.compare .loading, .compare progress') === null && window.seen.requests === 0, began);
       });
       await page.evaluate(() => { location.hash = '#1&session=long'; });
-      await page.waitForFunction(() => document.querySelector('.compare-table [role=grid]') === null);
+      await page.waitForFunction(() => document.querySelector('[aria-label="Compared sessions"]') === null);
       return took;
     });
     add('a comparison of two sessions: first time', values[0], 'ms', null);

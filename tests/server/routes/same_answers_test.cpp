@@ -373,12 +373,13 @@ TEST_P(SameAnswers, WithTimesCarryAVerdict) {
     return false;
   };
   // By a second reader of the file.
-  const auto count = [&](const std::string& condition) {
-    const std::string sql = "SELECT count(*) FROM step WHERE " + condition;
+  const auto number = [&](const std::string& value, const std::string& condition) {
+    const std::string sql = std::format("SELECT {} FROM step WHERE {}", value, condition);
     const auto printed =
         run_command(std::format("{} sql {} --csv \"{}\"", kTestPaths.tt, run.file.string(), sql));
     return std::stoi(printed.output.substr(printed.output.find('\n')));
   };
+  const auto count = [&](const std::string& condition) { return number("count(*)", condition); };
   std::set<std::string_view> timed, ranked;
   for (const Analysis& row : analyses()) {
     SCOPED_TRACE(row.name);
@@ -390,8 +391,11 @@ TEST_P(SameAnswers, WithTimesCarryAVerdict) {
     }
     if (found.contains("summed_steps")) {
       const json of_phase = answer_to(row, std::format("{} phase=prompt", row.example));
-      EXPECT_EQ(of_phase["summed_steps"]["learned"],
-                count("phase = 'prompt' AND timing = 'learned'"));
+      const json& steps = of_phase["summed_steps"];
+      EXPECT_EQ(steps["learned"], count("phase = 'prompt' AND timing = 'learned'"));
+      EXPECT_EQ(steps["all_steps"], count("phase = 'prompt'"));
+      EXPECT_EQ(steps["tokens"], number("sum(token_count)", "phase = 'prompt'"));
+      EXPECT_EQ(steps["last_step"], number("max(step)", "phase = 'prompt'"));
     }
     if (!found.contains("classes")) continue;
     ranked.insert(row.name);

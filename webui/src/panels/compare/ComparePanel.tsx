@@ -16,6 +16,7 @@ import { findingsOf } from '../../state/session/findings';
 import { finishedSteps } from '../../state/view/answer';
 import type { OpenSession } from '../../state/session/open_session';
 import { filteredSums } from '../../state/view/range_query';
+import type { SumQuery } from '../../state/view/sum_query';
 import { Resource } from '../../state/resource';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
@@ -24,7 +25,7 @@ import { Menu } from '../../ui/Menu';
 import { Segmented } from '../../ui/Segmented';
 import { Empty, Failed, FailedLoad, Loading } from '../../ui/States';
 import { Unused } from '../../ui/Unused';
-import { conditions, scopeOf, unused, type ChartSpec } from '../analytics/spec';
+import { scopeOf, unused, type ChartSpec } from '../analytics/spec';
 import {
   comparedNumbers,
   rowsThatMatter,
@@ -65,10 +66,8 @@ import {
   sidesTable,
   UNIT_OF,
   withoutLayer,
-  type Counts,
   type PairRow,
   type Side,
-  type SideQuery,
   type TimedSteps,
 } from './pair';
 import { PairGraphs } from './PairGraphs';
@@ -503,7 +502,7 @@ const haveMaps = ({ options, found }: ShownProps): boolean =>
   found.every(({ times }) => times !== null && times.steps > 0 && countsAll(times));
 
 // Both sides as maps, and their difference. The rows are those of the charts.
-function SideMaps(props: ShownProps & { asks: readonly [SideQuery, SideQuery] }) {
+function SideMaps(props: ShownProps & { asks: readonly [SumQuery, SumQuery] }) {
   const { store, session, other, options, names, rows, found, asks } = props;
   const { by, value, phase } = options;
   const specs = useMemo((): readonly ChartSpec[] => {
@@ -513,7 +512,7 @@ function SideMaps(props: ShownProps & { asks: readonly [SideQuery, SideQuery] })
     const drawn = drawnRows(rows, key).map(({ name }) => ({ name, label: by === 'component' ? componentName(name) : by === 'layer' ? layerName(name) : name })); // prettier-ignore
     const load = async (): ApiResult<Maps> => {
       const { api } = session.context;
-      const picture = (id: string, { query }: SideQuery) =>
+      const picture = (id: string, query: SumQuery) =>
         api.heatmap(id, { ...query, x: across, y: by, value, ...MAP_PIXELS });
       const [left, right] = await Promise.all([picture(session.id, asks[0]), picture(other, asks[1])]); // prettier-ignore
       if (!left.ok) return left;
@@ -677,18 +676,15 @@ function sidesResource(
     const { filter } = store.navigation.view.value;
     const layers = store.layers.value;
     const view = { phase: 'all' as const, range: null, filter, layer: 0 };
-    return {
-      sides: sidesOf(options, filteredSums(view, layers).query),
-      where: conditions('step', scopeOf(view, layers, null)),
-    };
+    return sidesOf(options, filteredSums(view, layers).query);
   });
   return new Resource<readonly [Side, Side]>({
     key: () => `${finishedSteps(session) ?? ''} ${JSON.stringify(asked.value)}`,
     load: async (signal) => {
-      const { sides, where } = asked.peek();
-      const left = await sideOf(api, session.id, sides[0], where, options, signal);
+      const [a, b] = asked.peek();
+      const left = await sideOf(api, session.id, a, options, signal);
       if (!left.ok) return left;
-      const right = await sideOf(api, other, sides[1], where, options, signal);
+      const right = await sideOf(api, other, b, options, signal);
       return right.ok ? ok([left.value, right.value] as const) : right;
     },
     reconnects,
@@ -698,19 +694,14 @@ function sidesResource(
 async function sideOf(
   api: Api,
   id: string,
-  { query, counted }: SideQuery,
-  where: readonly string[],
+  query: SumQuery,
   options: CompareOptions,
   signal: AbortSignal,
 ): ApiResult<Side> {
   const asked = { ...query, by: options.by, step_times: hasMedians(options), limit: MAX_ROWS };
   const found = await api.breakdown(id, asked, signal);
   if (!found.ok) return found;
-  const sql = `SELECT count(*), coalesce(sum(token_count), 0), max(CASE WHEN template IS NOT NULL THEN step END) FROM step WHERE ${[counted, ...where].join(' AND ')}`;
-  const counts = await api.query(id, sql, 1);
-  if (!counts.ok) return counts;
-  const [steps, tokens, step] = counts.value.rows[0] ?? [];
-  const { rows, sums, times } = found.value;
-  const of: Counts = { steps: Number(steps ?? 0), tokens: Number(tokens ?? 0) };
-  return ok({ rows, sums, times, counts: of, step: typeof step === 'number' ? step : null });
+  const { rows, sums, times, summed_steps: of } = found.value;
+  const counts = { steps: of.all_steps, tokens: of.tokens };
+  return ok({ rows, sums, times, counts, step: of.last_step });
 }

@@ -27,6 +27,7 @@ import { bothOf } from '../../state/view/range_query';
 import type { Window } from '../../state/view/view';
 import { useResource, usePart } from '../../ui/hooks';
 import { Segmented } from '../../ui/Segmented';
+import type { SumQuery } from '../../state/view/sum_query';
 import { Empty, FailedLoad, Loading } from '../../ui/States';
 import { Tip, type TipText } from '../../ui/tip';
 import { ZoomButtons } from '../../ui/ZoomButtons';
@@ -34,7 +35,7 @@ import { startLayoutWorker } from '../../workers/start_layout_worker';
 import { LayerStepper } from '../graph/LayerStepper';
 import { differences, pairGraph, type GraphSide, type PairGraph, type PairNode } from './graphs';
 import type { CompareOptions } from './options';
-import { hasMedians, perOf, UNIT_OF, valueOf, type Side, type SideQuery } from './pair';
+import { hasMedians, perOf, UNIT_OF, valueOf, type Side } from './pair';
 
 const layouts = new LayoutCache(startLayoutWorker);
 const MAX_ROWS = 10_000;
@@ -48,7 +49,7 @@ interface Props {
   readonly options: CompareOptions;
   readonly names: readonly [string, string];
   readonly found: readonly [Side, Side];
-  readonly asks: readonly [SideQuery, SideQuery];
+  readonly asks: readonly [SumQuery, SumQuery];
 }
 
 export function PairGraphs(props: Props) {
@@ -129,7 +130,7 @@ function graphsOf(
   const { api, reconnects } = session.context;
   const sideOf = async (n: 0 | 1, signal: AbortSignal) => {
     const id = n === 0 ? session.id : other;
-    const query = bothOf(asks[n].query, { layers: String(layers[n]) });
+    const query = bothOf(asks[n], { layers: String(layers[n]) });
     const [graph, rows] = await Promise.all([
       api.layer(id, found[n].step ?? 0, layers[n], signal),
       api.breakdown(id, { ...query, by: 'op', step_times: hasMedians(options), limit: MAX_ROWS }, signal), // prettier-ignore

@@ -5,51 +5,33 @@ import type { Breakdown, BreakdownRow } from '../../net/types';
 import { bothOf } from '../../state/view/range_query';
 import type { SumQuery } from '../../state/view/sum_query';
 import type { ComparedValue } from '../inspector/compare';
-import type { CompareOptions, Per, Phase } from './options';
+import type { CompareOptions, Per } from './options';
 
-// How many steps and tokens a side has, of which sums are. Times are those of TimedSteps.
+// How many steps and tokens the sums of a side are of. Times are those of TimedSteps.
 export interface Counts {
   readonly steps: number;
   readonly tokens: number;
 }
 
-// What a side asks. `counted`: the condition of its steps in SQL, one of its own if it is a part.
-export interface SideQuery {
-  readonly query: SumQuery;
-  readonly counted: string;
-}
-
-const ofPhase = (phase: Phase): SideQuery => ({ query: { phase }, counted: `phase = '${phase}'` });
-
 // The left and the right side; `filter`: of all views.
-export function sidesOf(
-  options: CompareOptions,
-  filter: SumQuery,
-): readonly [SideQuery, SideQuery] {
+export function sidesOf(options: CompareOptions, filter: SumQuery): readonly [SumQuery, SumQuery] {
   const { of, a, b, phase } = options;
-  const side = (index: number, right: boolean): SideQuery => {
+  const side = (index: number, right: boolean): SumQuery => {
     switch (of) {
       case 'sessions':
       case 'values':
-        return ofPhase(phase);
+        return { phase };
       case 'phases':
-        return ofPhase(right ? 'generate' : 'prompt');
+        return { phase: right ? 'generate' : 'prompt' };
       case 'layers':
-        return { ...ofPhase(phase), query: { phase, layers: String(index) } };
+        return { phase, layers: String(index) };
       case 'steps':
-        return { query: { from_step: index, to_step: index + 1 }, counted: `step = ${index}` };
+        return { from_step: index, to_step: index + 1 };
       case 'tokens':
-        return {
-          query: { from_token: index, to_token: index + 1 },
-          counted: `token_id <= ${index} AND token_id + token_count > ${index}`,
-        };
+        return { from_token: index, to_token: index + 1 };
     }
   };
-  const filtered = ({ query, counted }: SideQuery): SideQuery => ({
-    query: bothOf(query, filter),
-    counted,
-  });
-  return [filtered(side(a, false)), filtered(side(b, true))];
+  return [bothOf(side(a, false), filter), bothOf(side(b, true), filter)];
 }
 
 // A token is asked for alone: its sums are its own, whatever the step has.
@@ -65,7 +47,7 @@ export const hasMedians = ({ of }: CompareOptions): boolean => of !== 'steps' &&
 export type TimedSteps = NonNullable<Breakdown['times']>;
 
 export interface Side {
-  readonly step: number | null; // the last one whose graph was recorded
+  readonly step: number | null; // the last one
   readonly times: TimedSteps | null;
   readonly rows: readonly BreakdownRow[];
   readonly sums: Breakdown['sums'];

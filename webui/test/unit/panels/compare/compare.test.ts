@@ -139,11 +139,11 @@ describe('a comparison in the middle', () => {
 
   it('asks for its sides with the filter of all views', () => {
     const options = { ...decodeCompare('of:layers,a:1,b:3'), phase: 'prompt' } as const;
-    expect(sidesOf(options, { op: 'mul_mat' }).map(({ query }) => query)).toEqual([
+    expect(sidesOf(options, { op: 'mul_mat' })).toEqual([
       { phase: 'prompt', layers: '1', op: 'mul_mat' },
       { phase: 'prompt', layers: '3', op: 'mul_mat' },
     ]);
-    expect(sidesOf(decodeCompare('of:phases'), {}).map(({ query }) => query.phase)).toEqual(['prompt', 'generate']); // prettier-ignore
+    expect(sidesOf(decodeCompare('of:phases'), {}).map(({ phase }) => phase)).toEqual(['prompt', 'generate']); // prettier-ignore
   });
 
   it('names tensors of layers without the layer', () => {
