@@ -176,13 +176,16 @@ describe('an answer of 1,000 tokens', () => {
         );
       }
     }
-    const text = (await shownText(fixture, 'answer')).join('');
-    await fixture.answer.evaluate((box) => {
-      const [first, last] = [box.firstChild?.firstChild, box.lastChild?.firstChild];
-      if (!first || !(last instanceof Text)) throw new Error('no text');
-      getSelection()?.setBaseAndExtent(first, 0, last, last.length);
-    });
-    await fixture.page.keyboard.press('Control+c');
-    await expect.poll(() => fixture.page.evaluate(() => navigator.clipboard.readText())).toBe(text);
+    // The chunks of the answer may still be drawn, which takes the selection away.
+    const copied = async () => {
+      await fixture.answer.evaluate((box) => {
+        const [first, last] = [box.firstChild?.firstChild, box.lastChild?.firstChild];
+        if (!first || !(last instanceof Text)) throw new Error('no text');
+        getSelection()?.setBaseAndExtent(first, 0, last, last.length);
+      });
+      await fixture.page.keyboard.press('Control+c');
+      return fixture.page.evaluate(() => navigator.clipboard.readText());
+    };
+    await expect.poll(copied).toBe(textOf(tokens, true));
   });
 });
