@@ -197,6 +197,18 @@ std::string progress_event(const JobStatus& status) {
   return text_of(out);
 }
 
+std::string op_event(std::string_view session, StepId step, OpId number, const NewGraphOp& op,
+                     std::uint32_t graph_nodes) {
+  Json out = event("op", session);
+  out["step"] = step.v;
+  out["op"] = number.v;
+  out["operation_type"] = op.operation_type;
+  out["tensor_name"] = op.tensor_name;
+  out["nodes_begun"] = op.nodes;
+  out["graph_nodes"] = graph_nodes == 0 ? Json() : Json(graph_nodes);
+  return text_of(out);
+}
+
 std::string token_event(std::string_view session, const Token& token, std::string_view text) {
   Json out = event("token", session);
   out.update(to_json(token));

@@ -11,6 +11,7 @@
 
 #include "analysis/tables/step_summary.h"
 #include "api/json/debug_json.h"
+#include "tracer/probe/step_buffer.h"
 #include "tracer/request/job.h"
 
 namespace tt {
@@ -87,6 +88,10 @@ std::string error_event(std::string_view code, std::string_view session, std::st
 std::string state_event(std::string_view session, const LiveState& state);
 std::string state_event(const JobStatus& status);
 std::string progress_event(const JobStatus& status);
+// The op that runs, of a graph that is seen for the first time. `graph_nodes`: of the largest graph
+// of the context; 0: unknown.
+std::string op_event(std::string_view session, StepId step, OpId number, const NewGraphOp& op,
+                     std::uint32_t graph_nodes);
 // `text`: the text that this token adds to the answer.
 std::string token_event(std::string_view session, const Token& token, std::string_view text);
 // Remaining answer text that belongs to no token. `index`: the number of tokens.

@@ -247,11 +247,11 @@ const sections = {
       }));
       const loaded = () => page.evaluate(() =>
         performance.getEntriesByType('resource').map(({ name }) => name).filter((name) => name.endsWith('.js')));
-      await page.waitForLoadState('networkidle');
+      await page.waitForFunction(() => window.seen.requests === 0);
       value.scripts = await loaded();
       await page.mouse.move(100, 100); // the page loads the panels of a run
       await page.mouse.move(110, 100);
-      await page.waitForLoadState('networkidle');
+      await page.waitForFunction(() => window.seen.requests === 0);
       await sleep(500);
       value.panels = await loaded();
       await close(page);
@@ -472,7 +472,7 @@ const sections = {
   async sql() {
     const values = await repeat(async () => {
       const page = await openLong('');
-      await page.waitForLoadState('networkidle');
+      await page.waitForFunction(() => window.seen.requests === 0);
       const took = await page.evaluate(() => {
         const began = performance.now();
         location.hash = '#1&session=long&full=sql';

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 
+#include "api/live/live_events.h"
 #include "api/live/live_frames.h"
 
 namespace tt {
@@ -118,8 +120,13 @@ LiveMessage LiveFeed::routing_frame(StepRecord& step) {
 
 std::optional<LiveMessage> LiveFeed::next_message(const StepInFlight& step) {
   const auto done = step.first + static_cast<std::uint32_t>(step.ends.size());
-  if (!kinds_.op || step.step.v != at_.step || poll_from() < step.first || at_.op >= done)
-    return std::nullopt;
+  if (!kinds_.op || step.step.v != at_.step || poll_from() < step.first) return std::nullopt;
+  if (at_.op >= done) {
+    const std::uint32_t node = step.new_op ? step.new_op->nodes : 0;
+    if (std::exchange(last_new_op_, node) == node || node == 0) return std::nullopt;
+    return text_message(
+        op_event(step.session, step.step, OpId{at_.op}, *step.new_op, step.graph_nodes));
+  }
   OpsFrame frame{.subscription = number_,
                  .step = step.step,
                  .first = OpId{at_.op},

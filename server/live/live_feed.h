@@ -57,6 +57,7 @@ class LiveFeed {
   LivePosition at_;
   bool ops_complete_ = false;     // all ops of step at_.step were sent
   std::optional<Ns> last_end_{};  // of the op before at_.op; nullopt: sent on an earlier connection
+  std::uint32_t last_new_op_ = 0;  // NewGraphOp::nodes of the last one that was sent
   LiveLosses lost_;
 };
 

@@ -13,6 +13,7 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <format>
 #include <map>
@@ -38,13 +39,14 @@ LibraryLog& log_sink() {
 }
 
 thread_local std::function<bool()> log_downgrade_active;
-thread_local LibraryErrors* library_errors = nullptr;
+thread_local LibraryMessages* library_messages = nullptr;
 
 // Drops continuations of a line (progress dots).
 void forward_log(ggml_log_level level, const char* text, void*) {
-  if (library_errors != nullptr) {
-    if (level == GGML_LOG_LEVEL_ERROR) library_errors->add(text);
-    if (library_errors->hides()) return;
+  if (library_messages != nullptr) {
+    if (level == GGML_LOG_LEVEL_ERROR) library_messages->add_error(text);
+    if (level == GGML_LOG_LEVEL_INFO) library_messages->add_info(text);
+    if (library_messages->hides()) return;
   }
   if (!log_sink()) return;
   if (log_downgrade_active && log_downgrade_active()) level = GGML_LOG_LEVEL_DEBUG;
@@ -133,12 +135,24 @@ constexpr std::array kTestedVersions = {std::pair{"0.7.0", "0.27.0"}};
 
 }  // namespace
 
-LibraryErrors::LibraryErrors(Log log) : log_(log), outer_(std::exchange(library_errors, this)) {}
+LibraryMessages::LibraryMessages(Log log)
+    : log_(log), outer_(std::exchange(library_messages, this)) {}
 
-LibraryErrors::~LibraryErrors() { library_errors = outer_; }
+LibraryMessages::~LibraryMessages() { library_messages = outer_; }
 
-void LibraryErrors::add(std::string_view line) {
-  if (first_.empty()) first_ = cause_of(line);
+void LibraryMessages::add_error(std::string_view line) {
+  if (first_error_.empty()) first_error_ = cause_of(line);
+}
+
+// "sched_reserve: graph: nodes = 195, splits = 1", in older versions "graph nodes  = 195".
+void LibraryMessages::add_info(std::string_view line) {
+  for (const std::string_view name : {"graph: nodes", "graph nodes"}) {
+    const std::size_t at = line.find(name);
+    const std::size_t digit =
+        at == std::string_view::npos ? at : line.find_first_not_of(" =", at + name.size());
+    if (digit != std::string_view::npos)
+      std::from_chars(line.data() + digit, line.data() + line.size(), graph_nodes_);
+  }
 }
 
 // "llama_model_load: error loading model: check_tensor_dims: tensor ..." names two functions.
@@ -238,7 +252,7 @@ bool ask_library(const std::string& architecture) {
   const std::string path = std::format("/proc/self/fd/{}", file);
   const bool is_written =
       file >= 0 && std::cmp_equal(::write(file, bytes.data(), bytes.size()), bytes.size());
-  LibraryErrors errors(LibraryErrors::Log::Hidden);
+  LibraryMessages said(LibraryMessages::Log::Hidden);
   if (is_written) {
     // Also in a program that has loaded no backends, or that has a log of its own.
     ggml_log_callback before = nullptr;
@@ -253,8 +267,8 @@ bool ask_library(const std::string& architecture) {
     llama_log_set(before, data);
   }
   if (file >= 0) ::close(file);
-  if (!errors.first().contains("unknown model architecture")) return true;
-  log_library_line(LibraryLine::Error, "error loading model: " + errors.first() + "\n");
+  if (!said.first_error().contains("unknown model architecture")) return true;
+  log_library_line(LibraryLine::Error, "error loading model: " + said.first_error() + "\n");
   return false;
 }
 

@@ -30,27 +30,32 @@ class ScopedLogDowngrade {
   ScopedLogDowngrade& operator=(const ScopedLogDowngrade&) = delete;
 };
 
-// Collects the errors of llama.cpp on this thread during its lifetime. They are logged, too, unless
-// they are `Hidden`. May be nested; the innermost one collects.
-class LibraryErrors {
+// Collects what only the messages of llama.cpp say, on this thread during its lifetime. They are
+// logged, too, unless they are `Hidden`. May be nested; the innermost one collects.
+class LibraryMessages {
  public:
   enum class Log : std::uint8_t { Shown, Hidden };
-  explicit LibraryErrors(Log log = Log::Shown);
-  ~LibraryErrors();
-  LibraryErrors(const LibraryErrors&) = delete;
-  LibraryErrors& operator=(const LibraryErrors&) = delete;
+  explicit LibraryMessages(Log log = Log::Shown);
+  ~LibraryMessages();
+  LibraryMessages(const LibraryMessages&) = delete;
+  LibraryMessages& operator=(const LibraryMessages&) = delete;
 
-  // cause_of() the first one; empty: none.
-  const std::string& first() const { return first_; }
+  // cause_of() it; empty: none.
+  const std::string& first_error() const { return first_error_; }
+  // Of the graph that a context reserves memory for, the largest that it evaluates, views included;
+  // 0: unknown.
+  std::uint32_t graph_nodes() const { return graph_nodes_; }
 
   // For the library's log callback.
-  void add(std::string_view line);
+  void add_error(std::string_view line);
+  void add_info(std::string_view line);
   bool hides() const { return log_ == Log::Hidden; }
 
  private:
   const Log log_;
-  std::string first_;
-  LibraryErrors* const outer_;
+  std::string first_error_;
+  std::uint32_t graph_nodes_ = 0;
+  LibraryMessages* const outer_;
 };
 
 // The message in an error line of the library: without the names of its functions, at most 500

@@ -301,8 +301,9 @@ std::expected<void, EngineError> Engine::Impl::make_context() {
     chosen->embeddings = embeddings;
     params = *chosen;
     probe->attach(*chosen);
-    const LibraryErrors errors;
+    const LibraryMessages said;
     context.reset(llama_init_from_model(loaded, *chosen));
+    facts.graph_nodes = said.graph_nodes();
     if (context) return {};
     return engine_error(
         EngineError::Kind::OutOfMemory,
@@ -310,7 +311,7 @@ std::expected<void, EngineError> Engine::Impl::make_context() {
                     "settings: {}. A smaller context (-c) needs less memory; a quantized "
                     "V cache (-ctv) needs flash attention.",
                     model_options.path.string(), chosen->n_ctx,
-                    errors.first().empty() ? "no reason given" : errors.first()));
+                    said.first_error().empty() ? "no reason given" : said.first_error()));
   };
   auto made = attempt(llama_model_has_encoder(loaded), false);
   if (made && llama_get_memory(context.get()) == nullptr) {

@@ -587,6 +587,7 @@ std::optional<StepInFlight> GenerationQueue::in_flight(const std::string& id,
   }
   const StepBuffer* buffer = engine->probe().in_flight();
   if (buffer == nullptr) return std::nullopt;
+  step.graph_nodes = engine->facts().graph_nodes;
   const std::uint64_t generation = buffer->generation.load(std::memory_order_acquire);
   step.step = StepId{buffer->step_id.load(std::memory_order_acquire)};
   step.first_op = Ns{buffer->first_op_ns.load(std::memory_order_acquire)};
@@ -594,6 +595,10 @@ std::optional<StepInFlight> GenerationQueue::in_flight(const std::string& id,
   const std::uint32_t done = buffer->ops_done.load(std::memory_order_acquire);
   for (std::uint32_t op = from_op; op < done; ++op) {
     step.ends.push_back(Ns{buffer->op_ends[op].load(std::memory_order_relaxed)});
+  }
+  {
+    const std::lock_guard lock(buffer->new_op_mutex);
+    step.new_op = buffer->new_op;
   }
   // The buffer was reused while being read: discard the copy.
   std::atomic_thread_fence(std::memory_order_acquire);

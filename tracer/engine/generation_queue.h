@@ -28,6 +28,7 @@
 #include "tracer/engine/crash_marker.h"
 #include "tracer/engine/engine.h"
 #include "tracer/probe/known_graph.h"
+#include "tracer/probe/step_buffer.h"
 #include "tracer/request/generation.h"
 #include "tracer/request/job.h"
 
@@ -57,6 +58,8 @@ struct StepInFlight {
   Ns first_op;
   std::uint32_t first = 0;  // index of ends[0]
   std::vector<Ns> ends;     // of ops first, first + 1, ...
+  std::optional<NewGraphOp> new_op{};
+  std::uint32_t graph_nodes = 0;  // of the largest graph; 0: unknown
 };
 
 class GenerationQueue {

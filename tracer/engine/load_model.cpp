@@ -80,19 +80,19 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
     state.cancelled = state.progress && !state.progress(done);
     return !state.cancelled;
   };
-  const LibraryErrors errors;
+  const LibraryMessages said;
   LlamaModel model(llama_model_load_from_file(options.path.c_str(), params));
   if (model) return model;
   if (watch.cancelled) return engine_error(EngineError::Kind::Cancelled, "Loading was cancelled.");
   return engine_error(
-      is_lack_of_memory(errors.first()) ? EngineError::Kind::OutOfMemory
+      is_lack_of_memory(said.first_error()) ? EngineError::Kind::OutOfMemory
                                         : EngineError::Kind::Unsupported,
       std::format("{}: llama.cpp {} cannot load this model: {}. {} All messages of "
                   "llama.cpp are in the server log (--log-level debug) or shown by tt "
                   "record --verbose.",
                   options.path.string(), library_versions().llama,
-                  errors.first().empty() ? "no reason given" : errors.first(),
-                  advice_of(errors.first())));
+                  said.first_error().empty() ? "no reason given" : said.first_error(),
+                  advice_of(said.first_error())));
 }
 
 std::expected<void, EngineError> load_metadata(const std::filesystem::path& model) {

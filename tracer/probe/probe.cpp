@@ -430,6 +430,12 @@ bool Probe::list_learning(const ggml_tensor* tensor) {
     take_sources_learning(*nodes_[norm]);
   }
   if (!does_work(*tensor)) return false;
+  {
+    const std::lock_guard lock(buffer_->new_op_mutex);
+    buffer_->new_op = {.operation_type = ggml_op_name(tensor->op),
+                       .tensor_name = tensor->name,
+                       .nodes = index + 1};
+  }
   if (OpObserver* const observer = mode_options_.observer; observer != nullptr) {
     spans_.push_back({.first = index, .nodes = 1});
     observe([&] { observer->before_op(last_op(), *tensor); });

@@ -11,6 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "tracer/format/model/step.h"
@@ -24,6 +27,13 @@ struct CapturedSlot {
   std::uint32_t count = 0;  // values
   std::size_t offset = 0;   // into the arena
   enum class Values : std::uint8_t { Int32, Int64, Float } values = Values::Int32;
+};
+
+// The op that runs in a graph that is seen for the first time: its names are in the file only when
+// the step has ended.
+struct NewGraphOp {
+  std::string operation_type, tensor_name;  // those of the output
+  std::uint32_t nodes = 0;                  // of the graph, up to this one, views included
 };
 
 struct StepBuffer {
@@ -42,6 +52,8 @@ struct StepBuffer {
   std::atomic<std::int64_t> first_op_ns{0};
   std::atomic<std::uint32_t> step_id{0};
   std::unique_ptr<std::atomic<std::int64_t>[]> op_ends;  // ns since session start
+  mutable std::mutex new_op_mutex;
+  std::optional<NewGraphOp> new_op;  // nullopt: the graph is known. Guarded by new_op_mutex
 
   // Below: only for the owner, never read by live views.
   KnownGraphPtr graph;

@@ -25,6 +25,10 @@ StepBuffer* StepPool::try_acquire() {
   buffer->generation.fetch_add(1, std::memory_order_acq_rel);
   buffer->ops_done.store(0, std::memory_order_release);
   buffer->first_op_ns.store(0, std::memory_order_release);
+  {
+    const std::lock_guard lock(buffer->new_op_mutex);
+    buffer->new_op.reset();
+  }
   buffer->header = {};
   buffer->arena_used = 0;
   buffer->captured.clear();

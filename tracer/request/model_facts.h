@@ -16,6 +16,7 @@ struct ModelFacts {
   std::uint32_t context = 0;  // context size in tokens
   std::uint32_t context_trained = 0;
   std::uint32_t ubatch = 0;
+  std::uint32_t graph_nodes = 0;  // of the largest graph, views included; 0: unknown
   std::int32_t threads = 0;
   bool has_vocabulary = false;
   bool has_chat_template = false;  // its own, or that of an option, which works

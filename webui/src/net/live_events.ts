@@ -12,6 +12,15 @@ export interface LivePosition {
   readonly op: number;
 }
 
+export interface NewGraphOp {
+  readonly step: number;
+  readonly op: number;
+  readonly operation_type: string;
+  readonly tensor_name: string;
+  readonly nodes_begun: number;
+  readonly graph_nodes: number | null; // of the largest graph; null: unknown
+}
+
 interface SessionMessage {
   readonly session: string;
 }
@@ -47,6 +56,8 @@ export type LiveEvent =
       readonly generated: number;
       readonly max_tokens: number;
     } & SessionMessage)
+  // The op that runs, of a graph that is seen for the first time.
+  | ({ readonly type: 'op' } & NewGraphOp & SessionMessage)
   // Messages skipped since the subscription. `ops` counts steps with skipped ops. `frames` is the
   // sum.
   | ({
@@ -102,6 +113,15 @@ const EVENTS: { readonly [T in LiveEvent['type']]: Check<Event<T>> } = {
     prompt_tokens: num,
     generated: num,
     max_tokens: num,
+  }),
+  op: object<Event<'op'>>({
+    session: str,
+    step: count,
+    op: count,
+    operation_type: str,
+    tensor_name: str,
+    nodes_begun: count,
+    graph_nodes: nullable(count),
   }),
   loss: (v, path) => {
     const { session, tokens = 0, steps = 0, ops = 0 } = losses(v, path);

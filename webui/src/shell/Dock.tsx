@@ -294,7 +294,7 @@ function OpenSessionBody(props: { store: Store; panel: SessionPanel; session: Op
 function NoStepYet({ store, session }: { store: Store; session: OpenSession }) {
   void session.feed.version.value;
   const run = session.run.value;
-  const { flight } = session.data;
+  const { flight, newOp } = session.data;
   if ((run?.generated ?? 0) > 1) {
     return <Empty>No step has arrived yet. Runs of level off are not recorded.</Empty>;
   }
@@ -306,7 +306,8 @@ function NoStepYet({ store, session }: { store: Store; session: OpenSession }) {
       </Empty>
     );
   }
-  if (flight) return <FirstStep store={store} session={session} flight={flight} run={run} />;
+  if (flight || newOp)
+    return <FirstStep store={store} session={session} flight={flight} run={run} />;
   return run?.state === 'queued' ? (
     <Loading>
       {run.position > 0 ? `Queued, ${plural(run.position, 'run')} ahead…` : 'Queued…'}
@@ -320,7 +321,7 @@ function NoStepYet({ store, session }: { store: Store; session: OpenSession }) {
 function FirstStep(props: {
   store: Store;
   session: OpenSession;
-  flight: StepInFlight;
+  flight: StepInFlight | null; // null: no op has ended
   run: Run | null;
 }) {
   const { store, session, flight, run } = props;
@@ -328,7 +329,8 @@ function FirstStep(props: {
   const tokens = run?.prompt_tokens ?? 0;
   return (
     <Loading>
-      Step {flight.step} is running: {plural(flight.ops, 'op')} done in {formatNs(flight.ns)}
+      The first step is running: {plural(flight?.ops ?? 0, 'op')} done
+      {flight && ` in ${formatNs(flight.ns)}`}
       {tokens > 0 && `, prompt of ${plural(tokens, 'token')}`}
       {running !== null && (
         <>

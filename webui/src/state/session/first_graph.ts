@@ -94,10 +94,24 @@ function filesOf(session: OpenSession): Resource<readonly GgufTensor[]> {
   });
 }
 
-// The op that runs now: "MUL_MAT ffn_up-3, op 130 of 379"; null: none, or no op has ended.
+// The op that runs now: "MUL_MAT ffn_up-3, op 130 of 379", of a new graph "MUL_MAT ffn_up-3, op 130, 34 %
+// of the graph"; null: none, or no op has ended.
 export function runningOpText(store: Store, session: OpenSession): string | null {
-  const { flight } = session.data;
-  if (!flight || !session.active.value) return null;
+  const { flight, newOp } = session.data;
+  if (!session.active.value) return null;
+  if (newOp) {
+    const {
+      op,
+      operation_type: type,
+      tensor_name: name,
+      nodes_begun: begun,
+      graph_nodes: all,
+    } = newOp;
+    const part =
+      all !== null && begun <= all ? `, ${Math.round((100 * begun) / all)} % of the graph` : '';
+    return `${type} ${name}, op ${op + 1}${part}`;
+  }
+  if (!flight) return null;
   const graph = firstGraphOf(store, session).graph.state.value.value;
   // More ops than the graph has: it is that of another one.
   const isThis = (graph?.outputs.size ?? 0) > flight.ops;

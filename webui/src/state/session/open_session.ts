@@ -261,6 +261,9 @@ export class OpenSession {
         this.feed.addStep(event);
         if (this.latestInfo.peek().is !== 'ready' && !this.infoRequested) void this.refreshInfo();
         return;
+      case 'op':
+        this.feed.setNewOp(event);
+        return;
       case 'loss':
         this.feed.addLoss(event.frames);
         return;

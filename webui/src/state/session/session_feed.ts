@@ -3,6 +3,7 @@
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Api, ApiError, StepPart } from '../../net/api';
 import type { OpsFrame } from '../../net/frames';
+import type { NewGraphOp } from '../../net/live_events';
 import type { StepSummary, Token } from '../../net/types';
 import { Pacer } from './pacer';
 import { inAnswer } from './token_origin';
@@ -75,6 +76,12 @@ export class SessionFeed {
     this.pacer.request();
   }
 
+  setNewOp(op: NewGraphOp): void {
+    if (this.data.steps[op.step]) return; // the summary arrived first
+    this.data.newOp = op;
+    this.pacer.request();
+  }
+
   // The layers of the ops that the first step probably has.
   expectOps(layers: readonly (number | null)[]): void {
     this.data.expectOps(layers);
@@ -83,8 +90,8 @@ export class SessionFeed {
 
   // The run has ended: no step is in flight.
   endFlight(): void {
-    if (this.data.flight === null) return;
-    this.data.flight = null;
+    if (this.data.flight === null && this.data.newOp === null) return;
+    this.data.flight = this.data.newOp = null;
     this.pacer.request();
   }
 

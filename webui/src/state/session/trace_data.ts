@@ -4,6 +4,7 @@
 // `stepArrivals` lists the steps in the order in which they arrived, tokens normally arrive at the
 // end. `stepRewrites` and `rewrites` of the tokens count the others.
 import type { OpsFrame } from '../../net/frames';
+import type { NewGraphOp } from '../../net/live_events';
 import type { Op, StepSummary, Token } from '../../net/types';
 import { growingInts } from './growing';
 import { StepTotals, TokenTotals } from './step_totals';
@@ -42,6 +43,7 @@ export class TraceData {
   readonly prompt = new TokenArrivals();
   readonly answer = new TokenArrivals();
   flight: StepInFlight | null = null;
+  newOp: NewGraphOp | null = null; // that runs, of a graph that is seen for the first time
   private readonly firstStepOfToken = growingInts(); // -1: none
   private completeTokens = 0; // all tokens before this index have arrived
   private completeSteps = 0;
@@ -87,6 +89,7 @@ export class TraceData {
     this.stepTotals.add(step);
     this.noteTokens(step);
     if (this.flight && step.step >= this.flight.step) this.flight = null;
+    if (this.newOp && step.step >= this.newOp.step) this.newOp = null;
   }
 
   // The first step that processed a token as input; null if none did.

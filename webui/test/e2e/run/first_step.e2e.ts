@@ -25,7 +25,7 @@ function watch() {
     const counts = document.querySelectorAll('.status > span')[1]?.textContent ?? '';
     if (counts.startsWith('0 steps')) {
       strips.add(document.querySelector('.strip-chart')?.getAttribute('aria-label') ?? '');
-      for (const found of document.body.textContent.matchAll(/\S+ \S+, op \d+ of \d+|op \d+(?! of)/g)) texts.add(found[0]);
+      for (const found of document.body.textContent.matchAll(/\S+ \S+, op \d+ of \d+|\S+ \S+, op \d+, [\d.]+ % of the graph/g)) texts.add(found[0]);
       if (document.querySelector('.plane-base')) maps += 1;
     }
     if (!isOver) requestAnimationFrame(look);
@@ -48,10 +48,18 @@ async function seenOfFirstStep(): Promise<Seen> {
 }
 
 describe('before the first step has ended', () => {
-  it('of the first run, the strip has the files of the model, and the ops are counted', async () => {
+  it('of the first run, the strip has the files of the model, and the running op has its name', async () => {
     const { strips, texts } = await seenOfFirstStep();
     expect(strips).toContainEqual(expect.stringMatching(/^Memory of the model: mapped file \d/));
-    expect(texts).toContainEqual(expect.stringMatching(/^op \d+$/));
+    // Op and node are those of the graph that the file has afterwards.
+    const { rows: ops } = await fixture.sql<[number, string, string, number]>('SELECT op, operation_type, tensor_name, (SELECT count(*) FROM op WHERE step = 0) FROM op WHERE step = 0'); // prettier-ignore
+    const seen = texts.map((text) => /^([A-Z_]+) (\S+), op (\d+), ([\d.]+) % of the graph$/.exec(text)).filter((found) => found !== null); // prettier-ignore
+    expect(seen.length).toBeGreaterThan(0);
+    for (const [text, type = '', name = '', op, percent] of seen) {
+      const [, known = '', output = '', all = 0] = ops[Number(op) - 1] ?? [];
+      expect(known.startsWith(type) && (output === name || known.includes('+')), `${text}: ${known} ${output}`).toBe(true);
+      expect(Math.abs(Number(percent) - (100 * Number(op)) / all), text).toBeLessThan(20);
+    } // prettier-ignore
   });
 
   it('of a later run, the running op has its name, and the map its column', async () => {
