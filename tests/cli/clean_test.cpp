@@ -50,12 +50,14 @@ TEST_F(Clean, Hot) {
   for (const char* by : {"layer", "tensor", "op_kind", "phase"}) {
     const std::string options = std::string(" --json --value time --by ") + by;
     const json all = json_of("hot mixed.ttrace" + options);
-    const json quiet = json_of("hot quiet.ttrace" + options);
+    json quiet = json_of("hot quiet.ttrace" + options);
     json clean = json_of("hot mixed.ttrace --clean" + options);
     EXPECT_NE(all["sums"], quiet["sums"]);
     EXPECT_EQ(all["left_out_steps"], 0);
     EXPECT_EQ(clean["left_out_steps"], 2);
     clean["left_out_steps"] = 0;
+    // The same steps have other numbers in the session without the others.
+    for (json* of : {&clean, &quiet}) (*of)["summed_steps"].erase("last_step");
     EXPECT_EQ(clean, quiet);
   }
   EXPECT_TRUE(run_tt(folder_, "hot mixed.ttrace --clean").out.contains(kLeftOut));

@@ -216,7 +216,8 @@ TEST(QueryRoutes, StatementIsCancelledOnDisconnect) {
     const auto result =
         client.Post("/api/v1/sessions/small/query",
                     json{{"sql", kEndlessQuery}, {"timeout_ms", 60000}}.dump(), "application/json");
-    EXPECT_FALSE(result);
+    // Those before may still be ending.
+    EXPECT_TRUE(!result || (i > 0 && result->status == 503));
   }
   EXPECT_TRUE(wait_until([&] { return server.query({{"sql", "SELECT 1"}}).status == 200; }, 30s));
 }

@@ -57,7 +57,7 @@ function OfModel({ store, model }: { store: Store; model: string }) {
   if (!state)
     return error ? <Failed what="The budget cannot be read." error={error} /> : <Loading />;
   return (
-    <div class="budget">
+    <div class="budget" tabIndex={0} role="region" aria-label="Budget and what it costs">
       <div class="budget-parts">
         <div class="budget-choices">
           <Which store={store} />
