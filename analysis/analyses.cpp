@@ -11,6 +11,7 @@
 
 #include "analysis/aggregate/axis_words.h"
 #include "analysis/aggregate/breakdown.h"
+#include "analysis/aggregate/op_durations.h"
 #include "analysis/aggregate/roofline.h"
 #include "analysis/aggregate/summed_steps.h"
 #include "analysis/aggregate/totals.h"
@@ -274,6 +275,22 @@ Analysis roofline_row() {
                    .page(&RooflineQuery::page)),
       [](const SessionReader& reader, const SessionIndex& index, const RooflineQuery& query,
          const ContinueCheck& keep_going) { return roofline(reader, index, query, keep_going); });
+}
+
+Analysis op_durations_row() {
+  struct Asked {
+    TraceFilter filter{};
+  };
+  return on_index(
+      {.name = "op-durations",
+       .path = "op_durations",
+       .summary = "How long ops take: a histogram of the durations of single executions",
+       .answer = "The bins of the histogram",
+       .cost = Cost::Index},
+      filtered(Parameters<Asked>()),
+      [](const SessionIndex& index, const Asked& asked, const ContinueCheck& keep_going) {
+        return op_durations(index, asked.filter, keep_going);
+      });
 }
 
 Analysis hot_row() {
@@ -994,6 +1011,7 @@ std::vector<Analysis> all_rows() {
       hot_row(),
       kv_row(),
       lens_row(),
+      op_durations_row(),
       pattern_row(),
       pin_order_row(),
       residency_row(),

@@ -113,6 +113,7 @@ constexpr SqlFigure kSqlFigures[] = {
      "SELECT coalesce(sum(size_bytes), 0) FROM access WHERE memory_source = 'disk' AND NOT write "
      "AND phase = 'generate'"},
     {"kv", "/total", "SELECT count(*) FROM step"},
+    {"op-durations", "/ops", "SELECT count(*) FROM op WHERE duration_ns > 0"},
     {"reuse", "/bytes_read",
      "SELECT sum(size_bytes) FROM access WHERE tensor_kind = 'weight' AND NOT write AND "
      "file_offset IS NOT NULL"},
@@ -419,8 +420,9 @@ TEST_P(SameAnswers, WithTimesCarryAVerdict) {
     }
     EXPECT_EQ(answer_to(row, "by=layer value=time")["times"]["phase"], "generate");
   }
-  EXPECT_EQ(timed, (std::set<std::string_view>{"breakdown", "comparison-within", "conditions",
-                                               "drafts", "hot", "roofline", "splits", "totals"}));
+  EXPECT_EQ(timed,
+            (std::set<std::string_view>{"breakdown", "comparison-within", "conditions", "drafts",
+                                        "hot", "op-durations", "roofline", "splits", "totals"}));
   EXPECT_EQ(ranked, std::set<std::string_view>{"hot"});
 }
 
@@ -671,7 +673,7 @@ void drop_identity(json& value) {
 void drop_times(json& value) {
   if (value.is_object())
     for (const char* name : {"time_ns", "bytes_per_second", "times", "step", "step_ns", "note",
-                             "executions", "faults"})
+                             "executions", "faults", "bins"})
       value.erase(name);
   if (value.is_structured())
     for (json& part : value) drop_times(part);

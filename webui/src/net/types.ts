@@ -80,6 +80,7 @@ export type ValuesPicture = Schemas['ComparedValuesPicture'];
 export type ValuesPictureQuery = operations['comparedValuesPicture']['parameters']['query'];
 export type Breakdown = Schemas['Breakdown'];
 export type BreakdownRow = Schemas['BreakdownRow'];
+export type OpDurations = Schemas['OpDurations'];
 export type Roofline = Schemas['Roofline'];
 export type RooflineRow = Schemas['RooflineRow'];
 export type Sequentiality = Schemas['Sequentiality'];
@@ -376,6 +377,10 @@ export const breakdown = object<Breakdown>({
   total: num,
   rows: list(breakdownRow),
   sums: breakdownRow,
+});
+
+export const opDurations = object<OpDurations>({
+  bins: list(object<OpDurations['bins'][number]>({ from_ns: num, ops: num, time_ns: num })),
 });
 
 export const roofline = object<Roofline>({

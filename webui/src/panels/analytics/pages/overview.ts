@@ -162,29 +162,6 @@ function meanText({ steps, learned, disturbed, verdict }: Summed, phase: string 
   return `${[`Mean of ${formatCount(steps)} ${of}${steps === 1 ? 'step' : 'steps'}`, ...parts].join(', ')}. Verdict: ${verdict ?? 'not recorded'}.`;
 } // prettier-ignore
 
-// Ops by their duration. Each bin ends at twice its begin, because durations differ by powers of ten; a
-// bin without ops is drawn, too.
-const opTimes = (scope: Scope) =>
-  statement(
-    `SELECT CAST(floor(log2(duration_ns)) AS INTEGER) AS bin, count(*) AS ops, sum(duration_ns) AS ns FROM op${where([...conditions('op', scope), 'duration_ns > 0'])} GROUP BY bin ORDER BY bin`,
-    (rows) => {
-      const known = column(rows, 'bin').map((bin) => bin ?? 0);
-      const first = known[0] ?? 0;
-      const bins = Array.from({ length: known.length > 0 ? (known.at(-1) ?? 0) - first + 1 : 0 }, (_, i) => first + i); // prettier-ignore
-      const of = (name: string) => {
-        const values = column(rows, name);
-        return bins.map((bin) => values[known.indexOf(bin)] ?? 0);
-      };
-      return {
-        key: { name: 'duration (ns)', of: 'number' },
-        keys: bins.map((bin) => 2 ** bin),
-        labels: bins.map((bin) => formatNs(2 ** bin)),
-        series: [{ name: 'ops', unit: 'count', values: of('ops') }],
-        more: [{ name: 'time', unit: 'ns', values: of('ns') }],
-      };
-    },
-  );
-
 // One row per phase and backend, and one per phase and pair of backends.
 function backendTimes({ backends, transfers }: wire.SplitTimes): ChartTable {
   const rows = [
@@ -397,8 +374,15 @@ export const OVERVIEW: readonly ChartSpec[] = [
     counts:
       'How many ops took how long: each column is of ops from its duration up to twice as long. The table has the time that they took together.',
     kinds: ['bar'],
-    request: opTimes,
-    honours: 'op',
+    request: ({ query }) =>
+      route('op_durations', query, wire.opDurations, ({ bins }) => ({
+        key: { name: 'duration (ns)', of: 'number' },
+        keys: bins.map(({ from_ns: from }) => from),
+        labels: bins.map(({ from_ns: from }) => formatNs(from)),
+        series: [{ name: 'ops', unit: 'count', values: bins.map(({ ops }) => ops) }],
+        more: [{ name: 'time', unit: 'ns', values: bins.map(({ time_ns: ns }) => ns) }],
+      })),
+    honours: 'everything',
     empty: 'No op times were recorded.',
   },
   {
