@@ -1,5 +1,5 @@
 // Paints the shapes of a chart into a canvas, or writes them as SVG.
-import { colourOf } from '../plane/colours';
+import { colourOf, textOn, type Rgb } from '../plane/colours';
 import type { Scene, Shape, Tone } from './scene';
 
 export interface ChartTheme {
@@ -38,12 +38,12 @@ function colour(tone: Tone, theme: ChartTheme): string {
     case 'heat':
       // On a slice of a pie.
       return tone.at < 0 ? theme.back : `rgb(${colourOf('viridis', tone.at, theme.isLight).join(',')})`; // prettier-ignore
-    case 'on-heat': {
-      const [r, g, b] = colourOf('viridis', tone.at, theme.isLight);
-      return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? '#000' : '#fff';
-    }
+    case 'on-heat':
+      return textOn(colourOf('viridis', tone.at, theme.isLight));
     case 'difference':
-      return `color-mix(in srgb, ${theme.series[tone.at < 0 ? 0 : 1] ?? theme.text} ${Math.round(100 * Math.abs(tone.at))}%, ${theme.back})`;
+      return `rgb(${mixed(tone.at, theme).join(',')})`;
+    case 'on-difference':
+      return textOn(mixed(tone.at, theme));
     case 'text':
       return theme.text;
     case 'dim':
@@ -54,6 +54,19 @@ function colour(tone: Tone, theme: ChartTheme): string {
       return theme.mark;
   }
 }
+
+// From that of the page, at 0, to that of the first or of the second series.
+function mixed(at: number, { series, back }: ChartTheme): Rgb {
+  const [from, to] = [rgbOf(back), rgbOf(series[at < 0 ? 0 : 1] ?? back)];
+  const mix = (i: 0 | 1 | 2): number => Math.round(from[i] + (to[i] - from[i]) * Math.abs(at));
+  return [mix(0), mix(1), mix(2)];
+}
+
+// The style sheets have these colours as #rrggbb.
+const rgbOf = (hex: string): Rgb => {
+  const n = Number.parseInt(hex.slice(1), 16);
+  return [(n >> 16) & 255, (n >> 8) & 255, n & 255];
+};
 
 export function paintScene(ctx: CanvasRenderingContext2D, scene: Scene, theme: ChartTheme): void {
   ctx.font = FONT;

@@ -17,7 +17,8 @@ export type Kind = 'bar' | 'stacked' | 'share' | 'line' | 'pie' | 'heat' | 'poin
 // of the first series to that of the second.
 export type Tone =
   | { readonly is: 'series'; readonly n: number }
-  | { readonly is: 'heat' | 'difference' | 'on-heat'; readonly at: number } // on-heat: a text on it
+  | { readonly is: 'heat' | 'difference'; readonly at: number }
+  | { readonly is: 'on-heat' | 'on-difference'; readonly at: number } // a text on it
   | { readonly is: 'text' | 'dim' | 'line' | 'mark' };
 
 export type Shape =
@@ -181,6 +182,10 @@ function bars(
     let from = plot.x;
     const total = sumOf(row);
     const each = (slot - gap) / (kind === 'bar' ? Math.max(1, all.length) : 1);
+    // The bars of a row that has not all of them are in its middle.
+    const known = all.flatMap(({ values }, n) => (typeof values[row] === 'number' ? [n] : []));
+    const topOf = (n: number): number =>
+      y + (slot - known.length * each) / 2 + known.indexOf(n) * each;
     all.forEach((one, n) => {
       const value = one.values[row];
       if (value === null || value === undefined) return;
@@ -188,7 +193,7 @@ function bars(
       const w = part * plot.w;
       const box =
         kind === 'bar'
-          ? { x: plot.x, y: y + gap / 2 + n * each, w, h: Math.max(1, each - 1) }
+          ? { x: plot.x, y: topOf(n), w, h: Math.max(1, each - 1) }
           : { x: from, y: y + gap / 2, w, h: each };
       if (kind !== 'bar') from += w;
       shapes.push({ is: 'rect', ...box, tone: toneOf(table, n) });
@@ -196,9 +201,9 @@ function bars(
     });
     notes[row]?.forEach((note, n) => {
       const h = kind === 'bar' ? each : slot;
-      if (note === '' || h < MIN_BAR_H - 2) return;
+      if (note === '' || (known.length > 1 ? h : slot) < MIN_BAR_H - 2) return;
       const length = ((kind === 'bar' ? (all[n]?.values[row] ?? 0) : total) / end) * plot.w;
-      const middle = kind === 'bar' ? y + gap / 2 + n * each + h / 2 : y + h / 2;
+      const middle = kind === 'bar' ? topOf(n) + h / 2 : y + h / 2;
       shapes.push({ is: 'text', x: plot.x + length + 5, y: middle, text: fitted(note, size.width - plot.x - length - 6, measure), align: 'start', tone: TEXT }); // prettier-ignore
     });
   });
@@ -269,7 +274,7 @@ function columns(
   const slot = plot.w / Math.max(1, keys.length);
   const x = (row: number): number =>
     isMeasured ? plot.x + (Number(keys[row]) / last) * plot.w : plot.x + (row + 0.5) * slot;
-  const labels = keys.map((_, row) => labelOf(table, row));
+  const labels = keys.map((_, row) => table.ticks?.[row] ?? labelOf(table, row));
   const widest = labels.reduce((max, text) => Math.max(max, measure(text)), 0);
   const nth = everyNth(keys.length, plot.w, widest + 14);
   // The first and the last one stay inside, and none is over the one before.
@@ -411,6 +416,20 @@ const rowName = (table: ChartTable, row: number): string => {
     : label;
 };
 
+// The values as texts, by series and row, of a map without names; null: some value has no room.
+function figuresOf(
+  { series: all }: ChartTable,
+  w: number,
+  h: number,
+  measure: Measure,
+): readonly (readonly string[])[] | null {
+  if (h < LABEL_H + 2 || w < NAMED_W || all.some(({ names }) => names !== undefined)) return null;
+  const figures = all.map(({ unit, values }) =>
+    values.map((value) => (value === null || value === 0 ? '' : formatValue(unit, value))),
+  );
+  return figures.flat().every((text) => measure(text) <= w - 6) ? figures : null;
+}
+
 function heat(table: ChartTable, size: Size, measure: Measure): Scene {
   const { keys, series: all } = table;
   const labels = keys.map((_, row) => rowName(table, row));
@@ -420,6 +439,7 @@ function heat(table: ChartTable, size: Size, measure: Measure): Scene {
   const most = strongest(table) || 1;
   const signed = isDiverging(table);
   const is = signed ? 'difference' : 'heat';
+  const figures = figuresOf(table, w, h, measure);
   const shapes: Shape[] = [];
   const items: Item[] = [];
   const nth = everyNth(keys.length, plot.h, LABEL_H - 2);
@@ -433,9 +453,11 @@ function heat(table: ChartTable, size: Size, measure: Measure): Scene {
       const box = { x: plot.x + n * w, y, w, h };
       if (value > 0 || (signed && value < 0))
         shapes.push({ is: 'rect', x: box.x, y, w: w > 4 ? w - 1 : w, h: h > 4 ? h - 1 : h, tone: { is, at: value / most } }); // prettier-ignore
-      const text = names?.[row] ?? '';
-      if (text !== '' && h >= LABEL_H - 4 && w >= MIN_NAME_W)
-        shapes.push({ is: 'text', x: box.x + w / 2, y: y + h / 2, text: fitted(bare(text, w - 4, measure), w - 4, measure), align: 'middle', tone: { is: 'on-heat', at: value / most } }); // prettier-ignore
+      const name = names?.[row] ?? '';
+      const hasName = name !== '' && h >= LABEL_H - 4 && w >= MIN_NAME_W;
+      const text = hasName ? fitted(bare(name, w - 4, measure), w - 4, measure) : (figures?.[n]?.[row] ?? ''); // prettier-ignore
+      if (text !== '')
+        shapes.push({ is: 'text', x: box.x + w / 2, y: y + h / 2, text, align: 'middle', tone: { is: `on-${is}`, at: value / most } }); // prettier-ignore
       items.push({ row, series: n, box });
     });
   });

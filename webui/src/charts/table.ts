@@ -66,6 +66,7 @@ export interface ChartTable {
   readonly basis?: string; // the steps that its figures are of, as a sentence
   readonly keys: readonly (string | number)[];
   readonly labels?: readonly string[]; // shown instead of the keys
+  readonly ticks?: readonly string[]; // shown at an axis instead of longer labels
   readonly picks?: readonly Pick[]; // what a click on a row selects; absent: its key
   readonly series: readonly Series[]; // drawn
   readonly notes?: readonly string[]; // of bars, by row: at the end of the bar; absent: its value

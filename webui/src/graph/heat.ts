@@ -1,6 +1,6 @@
 // Colours of the nodes by time, bytes or disk waits: cold blue to hot red, on a logarithmic scale
 // whose ends are the smallest and the largest value. Pure functions.
-import { colourOf, type Rgb } from '../plane/colours';
+import { colourOf, textOn, type Rgb } from '../plane/colours';
 
 export interface HeatColour {
   readonly fill: string;
@@ -34,17 +34,8 @@ export function signedColours(
 
 const shown = (rgb: Rgb): HeatColour => ({
   fill: css(rgb),
-  text: luminance(rgb) > 0.36 ? '#000000' : '#ffffff',
+  text: textOn(rgb),
 });
 
 const css = ([r, g, b]: Rgb): string =>
   `rgb(${[r, g, b].map((channel) => Math.round(channel)).join(' ')})`;
-
-// Relative luminance, as in WCAG.
-export function luminance([r, g, b]: Rgb): number {
-  const [x, y, z] = [r, g, b].map((channel) => {
-    const c = channel / 255;
-    return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
-  }) as [number, number, number];
-  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-}

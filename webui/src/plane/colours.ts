@@ -90,3 +90,19 @@ export function coloursOf(palette: Colours, isLight = false): Uint32Array {
   tables.set(key, table);
   return table;
 }
+
+// Relative luminance, as in WCAG.
+export function luminance([r, g, b]: Rgb): number {
+  const [x, y, z] = [r, g, b].map((channel) => {
+    const c = channel / 255;
+    return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  }) as [number, number, number];
+  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+}
+
+// Black and white have the same contrast, 4.6, on a colour of this luminance.
+const BETWEEN = 0.179;
+
+// The one that is readable on the colour.
+export const textOn = (rgb: Rgb): '#000000' | '#ffffff' =>
+  luminance(rgb) > BETWEEN ? '#000000' : '#ffffff';

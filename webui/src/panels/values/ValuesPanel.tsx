@@ -257,6 +257,7 @@ function Histogram(props: Props & { of: OutputPlace }) {
         <BarChart
           {...{ store, table }}
           title="Values"
+          counts="number of values by value"
           text={`Values: histogram of ${table.keys.length} bins`}
           file={`${session.id}-step${of.step}-${of.output}`}
         />

@@ -11,16 +11,18 @@ import { download } from '../../ui/download';
 export function BarChart(props: {
   store: Store;
   title: string;
+  counts?: string; // what the bars are, and over what
   text: string; // for screen readers
   file: string; // without .csv
   table: ChartTable;
 }) {
-  const { store, title, text, file, table } = props;
+  const { store, title, counts, text, file, table } = props;
   const scene = useRef<Scene | null>(null);
   return (
     <section class="chart-card" aria-label={title}>
       <header>
         <h2>{title}</h2>
+        {counts !== undefined && <span class="dim">{counts}</span>}
         <button
           type="button"
           class="link"

@@ -37,17 +37,17 @@ export function HistogramView({ store, model, tensor }: { store: Store; model: s
         {value.quantiles.map(({ share, value: at }) => `${100 * share} % ${shortText(at)}`).join(', ')}. Rows with the largest root mean square:{' '}
         {rows.map(({ row, rms }) => `${row} (${shortText(rms)})`).join(', ')}.
       </p>
-      <Chart store={store} title="Values" file={`${model}-${tensor}`} bins={value.histogram} />
-      <Chart store={store} title="Block scales" file={`${model}-${tensor}-scales`} bins={value.scales} />
-      <Chart store={store} title="Block minima" file={`${model}-${tensor}-minima`} bins={value.minima} />
+      <Chart store={store} title="Values" counts="number of values by value" file={`${model}-${tensor}`} bins={value.histogram} />
+      <Chart store={store} title="Block scales" counts="number of blocks by scale" file={`${model}-${tensor}-scales`} bins={value.scales} />
+      <Chart store={store} title="Block minima" counts="number of blocks by minimum" file={`${model}-${tensor}-minima`} bins={value.minima} />
     </div>
   );
 } // prettier-ignore
 
-function Chart(props: { store: Store; title: string; file: string; bins: WeightBins | null }) {
-  const { store, title, file, bins } = props;
+function Chart(props: { store: Store; title: string; counts: string; file: string; bins: WeightBins | null }) {
+  const { store, title, counts, file, bins } = props;
   const table = useMemo(() => bins && binsTable('values', bins), [bins]);
   return (
-    table && <BarChart {...{ store, title, file, table }} text={`${title}: histogram of ${table.keys.length} bins`} />
+    table && <BarChart {...{ store, title, counts, file, table }} text={`${title}: histogram of ${table.keys.length} bins`} />
   );
 } // prettier-ignore

@@ -231,5 +231,6 @@ export const binsTable = (name: string, bins: WeightBins): ChartTable => ({
   key: { name: 'from', of: 'number' },
   keys: bins.map(({ from }) => from),
   labels: bins.map(({ from, to }) => `${shortText(from)} to ${shortText(to)}`),
+  ticks: bins.map(({ from }) => shortText(from)),
   series: [{ name, unit: 'count', values: bins.map(({ count }) => Math.round(count)) }],
 });

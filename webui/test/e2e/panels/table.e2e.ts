@@ -19,7 +19,7 @@ import type {
   Token,
 } from '../../../src/net/types';
 import { PageFixture } from '../support/page_fixture';
-import { luminance } from '../../../src/graph/heat';
+import { luminance } from '../../../src/plane/colours';
 
 const fixture = PageFixture.use();
 const grid = (name: RegExp | string) => fixture.page.getByRole('grid', { name });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeGraph, defaultGraph, encodeGraph } from '../../../src/graph/graph_options';
-import { heatColours, luminance } from '../../../src/graph/heat';
+import { heatColours } from '../../../src/graph/heat';
+import { luminance } from '../../../src/plane/colours';
 import { layoutGraph } from '../../../src/graph/layout';
 import { graphSvg } from '../../../src/graph/paint_svg';
 import { laidOut, layoutGraphOf, sceneOf, valuesOf } from '../../../src/graph/scene';
@@ -158,7 +159,7 @@ describe('the heat of the graph', () => {
       const rgb = (colour.fill.match(/\d+/g) ?? []).map(Number) as [number, number, number];
       const [text, back] = [colour.text === '#000000' ? 0 : 1, luminance(rgb)];
       const contrast = (Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05);
-      expect(contrast).toBeGreaterThan(3);
+      expect(contrast).toBeGreaterThan(4.5);
     }
     expect(heatColours(Float64Array.from([0, 0]))).toEqual([null, null]);
   });
