@@ -21,6 +21,7 @@ import { describeCell } from './cell_text';
 import { MapFooter } from './MapFooter';
 import { MapModel } from './map_model';
 import { tracksOf, type XAxis } from './map_options';
+import { isOutside } from './map_range';
 import { stepAt, tokenAt } from './map_selection';
 import { MapToolbar } from './MapToolbar';
 import { residencyLines } from './residency';
@@ -67,6 +68,7 @@ export function MapPanel({ store, session, panel }: SessionProps) {
             const cell = of.cellOf(place.hit);
             const { options, total } = model;
             const tensor = tensorOf(model, place.hit);
+            const step = stepAt(session.data, options.peek().x, place.hit.x);
             return describeCell({
               hit: place.hit,
               cell,
@@ -75,8 +77,14 @@ export function MapPanel({ store, session, panel }: SessionProps) {
                 options: options.peek(),
                 scene,
                 total: total.peek(),
-                step: stepAt(session.data, options.peek().x, place.hit.x),
+                step,
                 tensor,
+                isOutside: isOutside(
+                  store.navigation.view.peek().range,
+                  model.brush.peek(),
+                  place.hit,
+                  step === null ? undefined : session.data.steps[step],
+                ),
                 residency: residencyAt(model, tensor),
                 scores: (row) => scoresAt(session, row),
               },

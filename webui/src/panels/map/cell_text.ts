@@ -31,6 +31,7 @@ export interface CellContext {
   readonly total: number; // of the session; 0: unknown
   readonly step: number | null; // at the position
   readonly tensor: string | null; // at the position of a byte axis
+  readonly isOutside: boolean; // of the brushed range, to which the picture is limited
   readonly residency: readonly (readonly [name: string, value: string])[]; // of the tensor
   readonly scores: (row: string) => readonly (readonly [name: string, value: string])[]; // of a head
 }
@@ -44,7 +45,7 @@ export function describeCell({
   cell: Cell;
   context: CellContext;
 }): TipText {
-  const { data, options, scene, total, step, tensor, residency } = context;
+  const { data, options, scene, total, step, tensor, residency, isOutside } = context;
   const lines: (readonly [string, string])[] = [];
   const track = tracksOf(options.y)[hit.track] ?? 'layer';
   const axis = scene.tracks[hit.track]?.y;
@@ -55,7 +56,8 @@ export function describeCell({
       const place = axis.kind === 'bytes' ? name : `${axisName(track)} ${name}`;
       return { ...titleOf(data, scene, hit, cell), lines: [[place, nothingText(track, options)]] };
     }
-    lines.push([axis.kind === 'bytes' ? (tensor ? 'tensor' : 'offset') : axisName(track), name]);
+    if (axis.kind !== 'bytes') lines.push([axisName(track), name]);
+    else if (tensor) lines.push(['tensor', name]);
     const part = axis.kind === 'bytes' ? sectionAt(axis.parts, hit.y) : null;
     if (part?.name.includes('expert')) lines.push(['expert', /\d+$/.exec(part.name)?.[0] ?? '']);
     const unit = part ? unitText(part, hit.y) : null;
@@ -64,7 +66,8 @@ export function describeCell({
     if (axis.kind === 'bytes') lines.push(['offset', `${formatCount(Math.floor(hit.y))} bytes`]);
   }
   const summary = step === null ? undefined : data.steps[step];
-  if (cell.value >= 0 && cell.y) {
+  if (isOutside && cell.value === 0) lines.push(['value', 'not in the selected range']);
+  else if (cell.value >= 0 && cell.y) {
     lines.push(...valueLines(cell, cell.y, options, track, total));
     if (options.x === 'token' && summary) lines.push(...sharedLine(cell, cell.y, options, summary));
   }

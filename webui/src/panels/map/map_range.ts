@@ -1,10 +1,12 @@
 // The brushed range: the part that the map shows as axes is its brush, the rest is a filter. Pure
 // functions.
 import type { Camera } from '../../plane/camera';
+import type { Hit } from '../../plane/layout';
 import type { Brush } from '../../plane/paint_overlay';
 import type { Range } from '../../plane/range';
 import type { Scene } from '../../plane/scene';
 import type { TraceData } from '../../state/session/trace_data';
+import type { StepSummary } from '../../net/types';
 import type { Selection } from '../../state/view/selection';
 import type { AxisRange, RangeFilter } from '../../state/view/view';
 import { tracksOf, type MapOptions } from './map_options';
@@ -36,6 +38,36 @@ export function brushIn(
   if (!x && !y) return null;
   const index = y ? tracksOf(options.y).findIndex((one) => one === y.axis) : 0;
   return { x: x ?? scene.x.whole, track: index, y: y ?? null };
+}
+
+// Whether a place of the map, of a column of this step, is not in the selected range.
+export function isOutside(
+  range: RangeFilter | null,
+  brush: Brush | null,
+  { x, y, track }: Hit,
+  step: StepSummary | undefined,
+): boolean {
+  if (brush) {
+    const has = (of: Range, at: number): boolean => at >= of.from && at < of.to;
+    if (!has(brush.x, x)) return true;
+    if (brush.y && (track !== brush.track || y === null || !has(brush.y, y))) return true;
+  }
+  const of = range?.x;
+  const place = of && step ? stepOn(of.axis, step) : null;
+  return of && place ? place.from >= of.to || place.to <= of.from : false;
+}
+
+function stepOn(axis: string, step: StepSummary): Range | null {
+  switch (axis) {
+    case 'step':
+      return { from: step.step, to: step.step + 1 };
+    case 'token':
+      return { from: step.token_id, to: step.token_id + step.token_count };
+    case 'time':
+      return { from: step.begin_ns, to: step.end_ns };
+    default:
+      return null;
+  }
 }
 
 const MANY_STEPS = 20; // then an op of one step is narrower than a pixel

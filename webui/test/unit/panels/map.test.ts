@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { brushIn, filterIn, firstRange, liesIn } from '../../../src/panels/map/map_range';
+import {
+  isOutside,
+  brushIn,
+  filterIn,
+  firstRange,
+  liesIn,
+} from '../../../src/panels/map/map_range';
 import {
   axisFrom,
   generatedFrom,
@@ -431,7 +437,7 @@ describe('the tooltip', () => {
       describeCell({
         hit: { track: 0, x: token, y: 3 },
         cell: { x: { from: token, to: token + 1 }, y: { from: 3, to: 4 }, value },
-        context: { data, options: of, scene, total: 0, step: data.stepOfToken(token), tensor: null, residency: [], scores: () => [] },
+        context: { data, options: of, scene, total: 0, step: data.stepOfToken(token), tensor: null, isOutside: false, residency: [], scores: () => [] },
       }).lines,
     ); // prettier-ignore
 
@@ -460,10 +466,30 @@ describe('the tooltip', () => {
       describeCell({
         hit: { track: 0, x: 44, y: 3 },
         cell: { x: { from: 44, to: 45 }, y: { from: 3, to: 4 }, value: cellValue },
-        context: { data, options: { ...defaultOptions, y, x: 'time', value }, scene: map, total: 0, step: 0, tensor: ofBytes ? 'blk.0' : null, residency: [['in memory', 'all']], scores: () => [] },
+        context: { data, options: { ...defaultOptions, y, x: 'time', value }, scene: map, total: 0, step: 0, tensor: ofBytes ? 'blk.0' : null, isOutside: false, residency: [['in memory', 'all']], scores: () => [] },
       }).lines; // prettier-ignore
     expect(linesOf(0)).toEqual([[ofBytes ? 'blk.0' : 'op d', text]]);
     expect(linesOf(1).length).toBeGreaterThan(4);
+  });
+
+  it('does not call a place outside of the selected range empty', () => {
+    const brush = { x: { from: 0, to: 44 }, track: 0, y: { from: 2, to: 4 } };
+    const range = { x: { axis: 'token', from: 0, to: 44 }, y: null };
+    const hit = { track: 0, x: 3, y: 3 };
+    expect(isOutside(null, null, hit, data.steps[1])).toBe(false);
+    expect(isOutside(null, brush, hit, data.steps[0])).toBe(false);
+    expect(isOutside(null, brush, { ...hit, x: 44 }, data.steps[1])).toBe(true);
+    expect(isOutside(null, brush, { ...hit, y: 5 }, data.steps[0])).toBe(true);
+    // The columns are steps, the range is of tokens.
+    expect(isOutside(range, null, hit, data.steps[0])).toBe(false);
+    expect(isOutside(range, null, hit, data.steps[1])).toBe(true);
+    const lines = describeCell({
+      hit,
+      cell: { x: { from: 3, to: 4 }, y: { from: 3, to: 4 }, value: 0 },
+      context: { data, options, scene, total: 0, step: 1, tensor: null, isOutside: true, residency: [], scores: () => [] },
+    }).lines; // prettier-ignore
+    expect(lines).toContainEqual(['value', 'not in the selected range']);
+    expect(lines.map(([name]) => name)).not.toContain('accesses');
   });
 
   it('has one line for a value that is the same per token', () => {
