@@ -1,17 +1,17 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { plural } from '../../format';
+import { formatBytes, formatCount, formatNs, plural } from '../../format';
 import { LayoutCache } from '../../graph/layout_cache';
 import { HEAT_NAMES, type GraphOptions } from '../../graph/graph_options';
-import { countsOf, laidOut, layoutGraphOf, type Scene } from '../../graph/scene';
+import { countsOf, laidOut, layoutGraphOf, valuesOf, type Scene } from '../../graph/scene';
 import type { Resource } from '../../state/resource';
-import { usePart } from '../../ui/hooks';
+import { usePart, useResource } from '../../ui/hooks';
 import { startLayoutWorker } from '../../workers/start_layout_worker';
 import { ZoomButtons } from '../../ui/ZoomButtons';
 import type { SessionProps } from '../panel';
 import { GraphChart } from './graph_chart';
 import type { GraphValues } from './graph_values';
-import { GraphLegend } from './GraphLegend';
+import { GraphLegend, type GraphHeat } from './GraphLegend';
 import { setGraph } from './set_graph';
 import { listenToGraph } from './graph_input';
 import { AccessibleNodeList } from './AccessibleNodeList';
@@ -67,6 +67,7 @@ export function GraphCanvas(props: Props) {
     [scene],
   );
 
+  const byOp = useResource(values).value?.byOp ?? NO_VALUES;
   const { layer, nodes, edges } = scene.graph;
   return (
     <>
@@ -90,7 +91,7 @@ export function GraphCanvas(props: Props) {
         store={store}
         counts={countsOf(scene)}
         hidden={options.hide}
-        heat={options.heat === 'none' ? null : HEAT_NAMES[options.heat]}
+        heat={options.heat === 'none' ? null : heatOf(options.heat, scene, byOp)}
         toggle={(category) => {
           const hide = options.hide.includes(category)
             ? options.hide.filter((one) => one !== category)
@@ -112,3 +113,20 @@ export function GraphCanvas(props: Props) {
 }
 
 const NO_VALUES: ReadonlyMap<number, number> = new Map();
+
+const TEXT_OF = { time: formatNs, bytes: formatBytes, faults: formatCount } as const;
+
+// The ends of the scale of the shown nodes, as they are coloured.
+function heatOf(
+  heat: keyof typeof TEXT_OF,
+  scene: Scene,
+  byOp: ReadonlyMap<number, number>,
+): GraphHeat {
+  const used = valuesOf(scene, byOp).filter((value) => value > 0);
+  const text = (value: number): string => (used.length === 0 ? '' : TEXT_OF[heat](value));
+  return {
+    name: HEAT_NAMES[heat],
+    least: text(used.reduce((min, value) => Math.min(min, value), Infinity)),
+    most: text(used.reduce((max, value) => Math.max(max, value), 0)),
+  };
+}

@@ -10,11 +10,17 @@ import type { Store } from '../../state/store';
 const W = 20;
 const H = 13;
 
+export interface GraphHeat {
+  readonly name: string;
+  readonly least: string; // with its unit
+  readonly most: string;
+}
+
 export function GraphLegend(props: {
   store: Store;
   counts: ReadonlyMap<Category, number>;
   hidden: readonly Category[];
-  heat: string | null; // what the colours of the nodes show; null: their kind
+  heat: GraphHeat | null; // what the colours of the nodes show; null: their kind
   toggle: (category: Category) => void;
   children: ComponentChildren; // after the legend
 }) {
@@ -43,9 +49,9 @@ export function GraphLegend(props: {
         )}
         {heat !== null && (
           <li title="Logarithmic, from the smallest to the largest value">
-            least
+            {heat.name} {heat.least}
             <i class="colour-scale" style={{ background: gradientOf('heat') }} aria-hidden="true" />
-            most {heat}
+            {heat.most}
           </li>
         )}
         <li title="Edge from or to another layer">
