@@ -25,7 +25,10 @@ export interface Bands {
 }
 
 const MEMORIES: readonly Memory[] = ['file', 'repacked', 'kv', 'recurrent', 'compute'];
-const LEAST = 0.07; // share of the strip of a group, so that its name has room
+// Share of the strip of a group, so that its name has room. The longest is that of the buffers, whose size
+// is that of their tensors and says little.
+const LEAST = 0.07;
+const LEAST_OF_BUFFERS = 0.17;
 const GAP = 0.004; // between groups
 
 // The memory of a tensor; null: not in the strip (another device).
@@ -75,7 +78,9 @@ function bandsOfSizes(sizes: Sizes): Bands {
   // By the square root: a KV cache or a file that is much larger leaves room for the others.
   const root = (memory: Memory): number => Math.sqrt(total(memory));
   const all = present.reduce((sum, memory) => sum + root(memory), 0);
-  const wanted = present.map((memory) => Math.max(LEAST, root(memory) / Math.max(1, all)));
+  const wanted = present.map((memory) =>
+    Math.max(memory === 'compute' ? LEAST_OF_BUFFERS : LEAST, root(memory) / Math.max(1, all)),
+  );
   const scale = (1 - GAP * Math.max(0, present.length - 1)) / wanted.reduce((a, b) => a + b, 0);
   const groups: MemoryGroup[] = [];
   const bands: Band[] = [];

@@ -19,6 +19,14 @@ export const MEMORY_NAMES = {
   compute: sourceName('compute'),
 } as const;
 
+const SHORT_NAMES = {
+  file: 'file',
+  repacked: 'repacked',
+  kv: 'KV',
+  recurrent: 'state',
+  compute: 'results',
+} as const;
+
 // The time of a layer is that of its weights: reading its part of the KV cache or its state takes little of it.
 export const isTimed = (memory: Memory): boolean => memory === 'file' || memory === 'repacked';
 
@@ -115,9 +123,10 @@ export function groupText(memory: Memory, bytes: number, fits: (text: string) =>
   const size = formatBytes(bytes);
   // The compute buffers are larger than the tensors in them.
   const texts = memory === 'compute' ? [name] : [`${name}, size ${size}`, `${name} ${size}`, name];
-  const whole = texts.find(fits);
+  const short = SHORT_NAMES[memory];
+  const whole = [...texts, short].find(fits);
   if (whole !== undefined) return whole;
-  let part = name;
+  let part: string = short;
   while (part !== '' && !fits(`${part}…`)) part = part.slice(0, -1);
   return `${part}…`;
 }
