@@ -1,6 +1,7 @@
 // A check box with its text.
 interface Props {
   readonly text: string;
+  readonly name?: string; // for screen readers, if the text says it only beside others; contains the text
   readonly hint?: string;
   readonly on: boolean;
   readonly set: (on: boolean) => void;
@@ -8,11 +9,20 @@ interface Props {
   readonly class?: 'check' | 'toggle'; // in a form, or in a toolbar
 }
 
-export function Check({ text, hint, on, set, disabled = false, class: look = 'check' }: Props) {
+export function Check({
+  text,
+  name,
+  hint,
+  on,
+  set,
+  disabled = false,
+  class: look = 'check',
+}: Props) {
   return (
     <label class={look} title={hint}>
       <input
         type="checkbox"
+        aria-label={name}
         checked={on}
         disabled={disabled}
         onChange={(event) => {

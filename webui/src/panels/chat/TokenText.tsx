@@ -223,18 +223,15 @@ export function Tint({ store, session }: Props) {
   };
   return (
     <div class="tint">
-      {by === 'time' && <TimeScale store={store} session={session} />}
-      {by === 'surprise' && <SurpriseScale />}
-      {by === 'attention' && <AttentionScale />}
-      {attention && (
-        <Check
-          class="toggle"
-          text="by attention"
-          hint="Tints the tokens that the token under the pointer, or else the selected one, looks at, from blue (little) to red (at least 50 % of its attention), and draws lines to those that it looks at most."
-          on={by === 'attention'}
-          set={choose('attention')}
-        />
-      )}
+      <span aria-hidden="true">Tint</span>
+      <Check
+        class="toggle"
+        text="by time"
+        name="tint text by time"
+        hint="Tints each token by the time of its step, from blue (fast) to red (slow). Dragging over the text then moves through the tokens."
+        on={by === 'time'}
+        set={choose('time')}
+      />
       {surprise && (
         <Check
           class="toggle"
@@ -244,13 +241,18 @@ export function Tint({ store, session }: Props) {
           set={choose('surprise')}
         />
       )}
-      <Check
-        class="toggle"
-        text="tint text by time"
-        hint="Tints each token by the time of its step, from blue (fast) to red (slow). Dragging over the text then moves through the tokens."
-        on={by === 'time'}
-        set={choose('time')}
-      />
+      {attention && (
+        <Check
+          class="toggle"
+          text="by attention"
+          hint="Tints the tokens that the token under the pointer, or else the selected one, looks at, from blue (little) to red (at least 50 % of its attention), and draws lines to those that it looks at most."
+          on={by === 'attention'}
+          set={choose('attention')}
+        />
+      )}
+      {by === 'time' && <TimeScale store={store} session={session} />}
+      {by === 'surprise' && <SurpriseScale />}
+      {by === 'attention' && <AttentionScale />}
       {attention && by === 'attention' && <LookedAtBar store={store} session={session} />}
     </div>
   );
