@@ -96,6 +96,20 @@ function AllFacts({ store, what }: { store: Store; what: Inspection }) {
   );
 }
 
+// Its parts are not cut between a number and its unit.
+function Detail({ text }: { text: string }) {
+  return (
+    <span class="dim">
+      {text.split(', ').map((part, i) => (
+        <Fragment key={i}>
+          {i > 0 && ', '}
+          <span class="unbroken">{part}</span>
+        </Fragment>
+      ))}
+    </span>
+  );
+}
+
 function FactGroups({ groups = [] }: { groups: readonly FactGroup[] | undefined }) {
   return (
     <>
@@ -264,12 +278,12 @@ function LinkList({ store, session, links }: DetailsProps & { links: Links }) {
                 }}
               >
                 <span class="mono">{breakable(text)}</span>
-                <span class="dim">{detail}</span>
+                <Detail text={detail} />
               </button>
             ) : (
               <span class="jump" title={`${text} ${detail}`}>
                 <span class="mono">{breakable(text)}</span>
-                <span class="dim">{detail}</span>
+                <Detail text={detail} />
               </span>
             )}
           </li>
