@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { svgOf, withHeading, type ChartTheme } from '../../../src/charts/paint';
 import { itemAt, rowsBetween, sceneOf, slicesOf, type Scene, type Shape } from '../../../src/charts/scene'; // prettier-ignore
 import { csvOf, formatValue, type ChartTable } from '../../../src/charts/table';
+import { luminance } from '../../../src/plane/colours';
 import { logTicks, ticks } from '../../../src/charts/ticks';
 
 const SIZE = { width: 400, height: 200 };
@@ -13,6 +14,10 @@ const table = (of: 'layer' | 'name', ...series: readonly (readonly (number | nul
   keys: series[0]?.map((_, i) => (of === 'layer' ? i : `name ${i}`)) ?? [],
   series: series.map((values, n) => ({ name: `series ${n}`, unit: 'bytes', values })),
 }); // prettier-ignore
+
+const theme: ChartTheme = {
+  series: ['#111111', '#222222'], text: '#000000', dim: '#333333', line: '#444444', mark: '#555555', back: '#ffffff', isLight: true,
+}; // prettier-ignore
 
 const rects = ({ shapes }: Scene): readonly Extract<Shape, { is: 'rect' }>[] =>
   shapes.filter((shape) => shape.is === 'rect');
@@ -55,6 +60,22 @@ describe('bars', () => {
     expect(rest).toEqual([]);
     expect((first?.w ?? 0) / (second?.w ?? 1)).toBeCloseTo(2);
     expect(first?.x).toBe(second?.x);
+  });
+
+  it('of a row that has one of two values are in its middle, with their value', () => {
+    const scene = sceneOf(table('name', [1024, null], [null, 512]), 'bar', SIZE, measure);
+    const middles = rects(scene).map(({ y, h }) => y + h / 2);
+    const of = (align: 'start' | 'end') =>
+      scene.shapes.flatMap((shape) =>
+        shape.is === 'text' && shape.align === align ? [shape] : [],
+      );
+    const names = of('end').filter(({ text }) => text.startsWith('name'));
+    const values = of('start');
+    expect(values.map(({ text }) => text)).toEqual(['1 KiB', '512 B']);
+    names.forEach(({ y }, row) => {
+      expect(Math.abs(y - (middles[row] ?? 0))).toBeLessThan(1);
+      expect(Math.abs(y - (values[row]?.y ?? 0))).toBeLessThan(1);
+    });
   });
 
   it('that are stacked follow each other, and 100 % fills the row', () => {
@@ -180,6 +201,39 @@ describe('a heat map', () => {
   }); // prettier-ignore
 });
 
+describe('the values in the cells of a heat map', () => {
+  const texts = (of: ChartTable): readonly string[] =>
+    sceneOf(of, 'heat', SIZE, measure).shapes.flatMap((shape) =>
+      shape.is === 'text' && (shape.tone.is === 'on-heat' || shape.tone.is === 'on-difference')
+        ? [shape.text]
+        : [],
+    );
+
+  it('are those of all cells, or of none', () => {
+    expect(texts(table('layer', [1, 0, null], [2048, 3, 4]))).toEqual(['1 B', '2 KiB', '3 B', '4 B']);
+    expect(texts(table('layer', ...Array.from({ length: 12 }, () => [1, 2])))).toEqual([]);
+    // The text of one value is wider than its cell.
+    const wide = Array.from({ length: 7 }, (_, i) => [i === 3 ? 1023 * 1024 : 1]);
+    expect(texts(table('layer', ...wide))).toEqual([]);
+  });
+
+  it.each([true, false])('can be read on every colour, on a light page: %s', (isLight) => {
+    const own: ChartTheme = { ...theme, isLight, back: isLight ? '#ffffff' : '#12161d', series: isLight ? ['#1f6fd0', '#d9700a'] : ['#58a6ff', '#f0943c'] };
+    const values = Array.from({ length: 41 }, (_, i) => i - 20);
+    const signed = { ...table('layer', values), signed: true as const };
+    for (const of of [table('layer', values.map((value) => value + 21)), signed]) {
+      const svg = svgOf(sceneOf(of, 'heat', { width: 400, height: 1200 }, measure), own);
+      const cells = [...svg.matchAll(/<rect x[^>]* fill="rgb\((\d+),(\d+),(\d+)\)"\/>\n<text[^>]* fill="(#\w+)"/g)];
+      expect(cells.length).toBeGreaterThan(39);
+      for (const [, r, g, b, text] of cells) {
+        const back = luminance([Number(r), Number(g), Number(b)]);
+        const front = text === '#000000' ? 0 : 1;
+        expect((Math.max(back, front) + 0.05) / (Math.min(back, front) + 0.05)).toBeGreaterThan(4.5);
+      }
+    }
+  });
+}); // prettier-ignore
+
 describe('points', () => {
   it('lie on logarithmic axes, under the line that limits them', () => {
     const points: ChartTable = {
@@ -207,10 +261,6 @@ describe('points', () => {
 });
 
 describe('a file', () => {
-  const theme: ChartTheme = {
-    series: ['#111111', '#222222'], text: '#000000', dim: '#333333', line: '#444444', mark: '#555555', back: '#ffffff', isLight: true,
-  }; // prettier-ignore
-
   it('as CSV has the exact numbers with their units', () => {
     const of = { ...table('name', [1024, null]), words: [{ name: 'cause', values: ['a, b', ''] }] };
     expect(csvOf(of)).toBe('key,series 0 (bytes),cause\nname 0,1024,"a, b"\nname 1,,\n');
