@@ -67,7 +67,7 @@ export function GraphCanvas(props: Props) {
     [scene],
   );
 
-  const byOp = useResource(values).value?.byOp ?? NO_VALUES;
+  const byOp = useResource(values).value?.byOp;
   const { layer, nodes, edges } = scene.graph;
   return (
     <>
@@ -91,7 +91,7 @@ export function GraphCanvas(props: Props) {
         store={store}
         counts={countsOf(scene)}
         hidden={options.hide}
-        heat={options.heat === 'none' ? null : heatOf(options.heat, scene, byOp)}
+        heat={options.heat !== 'none' && byOp ? heatOf(options.heat, scene, byOp) : null}
         toggle={(category) => {
           const hide = options.hide.includes(category)
             ? options.hide.filter((one) => one !== category)
@@ -123,10 +123,7 @@ function heatOf(
   byOp: ReadonlyMap<number, number>,
 ): GraphHeat {
   const used = valuesOf(scene, byOp).filter((value) => value > 0);
-  const text = (value: number): string => (used.length === 0 ? '' : TEXT_OF[heat](value));
-  return {
-    name: HEAT_NAMES[heat],
-    least: text(used.reduce((min, value) => Math.min(min, value), Infinity)),
-    most: text(used.reduce((max, value) => Math.max(max, value), 0)),
-  };
+  const [least, most] = [Math.min(...used), Math.max(...used)];
+  const text = TEXT_OF[heat];
+  return { name: HEAT_NAMES[heat], ends: used.length === 0 ? null : [text(least), text(most)] };
 }

@@ -12,8 +12,7 @@ const H = 13;
 
 export interface GraphHeat {
   readonly name: string;
-  readonly least: string; // with its unit
-  readonly most: string;
+  readonly ends: readonly [string, string] | null; // the smallest and the largest value; null: no node has one
 }
 
 export function GraphLegend(props: {
@@ -47,13 +46,20 @@ export function GraphLegend(props: {
             </li>
           ),
         )}
-        {heat !== null && (
-          <li title="Logarithmic, from the smallest to the largest value">
-            {heat.name} {heat.least}
-            <i class="colour-scale" style={{ background: gradientOf('heat') }} aria-hidden="true" />
-            {heat.most}
-          </li>
-        )}
+        {heat !== null &&
+          (heat.ends === null ? (
+            <li>no {heat.name}</li>
+          ) : (
+            <li title="Logarithmic, from the smallest to the largest value">
+              {heat.name} {heat.ends[0]}
+              <i
+                class="colour-scale"
+                style={{ background: gradientOf('heat') }}
+                aria-hidden="true"
+              />
+              {heat.ends[1]}
+            </li>
+          ))}
         <li title="Edge from or to another layer">
           <i class="dashed" aria-hidden="true" />
           across layers

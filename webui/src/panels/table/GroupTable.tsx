@@ -139,11 +139,11 @@ function Shown(
         {sort.key === 'faults' && all.faults === 0 && (
           <span>Nothing waited for the disk: no row has a disk wait.</span>
         )}
-        {hasSteps && <StepsOf times={value.head.times} />}
-        <Unused words={value.missing} />
         <span class="note-hint" title="Enter lists them, too.">
           Double click lists the accesses of a row.
         </span>
+        {hasSteps && <StepsOf times={value.head.times} />}
+        <Unused words={value.missing} />
       </Note>
       <div class="table">
         {isOutside ? (

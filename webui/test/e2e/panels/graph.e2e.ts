@@ -6,7 +6,8 @@ import { layoutGraph } from '../../../src/graph/layout';
 import { RING } from '../../../src/graph/paint';
 import { laidOut, layoutGraphOf, sceneOf } from '../../../src/graph/scene';
 import { cameraOf, initialCamera } from '../../../src/graph/view';
-import type { LayerSubgraph, Op } from '../../../src/net/types';
+import { formatBytes } from '../../../src/format';
+import type { Breakdown, LayerSubgraph, Op } from '../../../src/net/types';
 import { proxyLive, type Message } from '../support/live_proxy';
 import { PageFixture } from '../support/page_fixture';
 
@@ -273,7 +274,11 @@ describe('the layer graph', () => {
     const plain = await fixture.pixels('.graph-base');
     await page.getByLabel('Colour of the nodes').selectOption('bytes');
     await expect.poll(() => fixture.pixels('.graph-base')).not.toBe(plain);
-    await page.locator('li', { hasText: 'most bytes' }).waitFor();
+    // The scale ends at the op of the layer with the most bytes.
+    const at = /step (\d+)/.exec(await page.locator('.toolbar', { hasText: /step \d+, \d+ nodes/ }).innerText())?.[1]; // prettier-ignore
+    const { rows } = await fixture.get<Breakdown>(`breakdown?by=op&from_step=${at}&to_step=${Number(at) + 1}&layers=0`); // prettier-ignore
+    const most = Math.max(...rows.map(({ all }) => all.bytes_read + all.bytes_written));
+    await page.locator('li', { hasText: new RegExp(`^bytes [\\d.]+ .*B${formatBytes(most)}$`) }).waitFor(); // prettier-ignore
     const step = await fixture.pixels('.graph-base');
     // The bytes of the ops of a session have the proportions of a step; their times have not.
     await page.getByLabel('Colour of the nodes').selectOption('time');
@@ -289,10 +294,10 @@ describe('the layer graph', () => {
     await fixture.show(fixture.session ?? '', 'tab=graph', 'p.graph=heat:time,all', 'r=token:6:9,');
     expect((await asked).url()).toMatch(/by=op.*to_token=9|to_token=9.*by=op/);
     await expect.poll(() => fixture.pixels('.graph-base')).not.toBe(whole);
-    // Nothing of this session waited for the disk: all nodes have the lowest colour.
+    // Nothing of this session waited for the disk: no node has a colour.
     await page.getByLabel('Colour of the nodes').selectOption({ label: 'disk waits' });
     await expect.poll(() => fixture.hash.get('p.graph')).toBe('heat:faults,all');
-    await page.getByText('most disk waits').waitFor();
+    await page.getByText('no disk waits').waitFor();
   });
 });
 
