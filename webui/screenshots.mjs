@@ -137,7 +137,7 @@ const showAttached = async (page) => {
   await page.getByLabel('Headline').waitFor();
 };
 
-const QUALITY = 28;
+const QUALITY = 12; // text can be read, and the pictures of all views are 9 MB
 
 const data = await mkdtemp(join(tmpdir(), 'tt-pictures-'));
 const server = spawn(
