@@ -67,6 +67,10 @@ std::optional<fs::path> session_of_journal(const fs::path& output) {
   return std::nullopt;
 }
 
+std::string no_folder(const fs::path& folder) {
+  return std::format("the folder {} does not exist. Create it or choose another.", folder.string());
+}
+
 }  // namespace
 
 std::expected<fs::path, std::string> output_path(const fs::path& output, Target target,
@@ -84,7 +88,13 @@ std::expected<fs::path, std::string> output_path(const fs::path& output, Target 
   if (target == Target::Folder) {
     if (fs::exists(status) && !fs::is_directory(status))
       return wrong("is not a folder. Choose another name.");
-    return fs::is_symlink(output, none) ? without_links(output) : output;
+    const fs::path folder = fs::is_symlink(output, none) ? without_links(output) : output;
+    fs::path made = without_links(fs::absolute(folder));
+    if (!made.has_filename()) made = made.parent_path();  // "run/"
+    const fs::path parent = made.parent_path();
+    if (!fs::exists(status) && !fs::is_directory(parent, none))
+      return std::unexpected(no_folder(parent));
+    return folder;
   }
   if (fs::is_directory(status) || !output.has_filename())
     return wrong("is a folder. Specify a file.");
@@ -104,9 +114,7 @@ std::expected<fs::path, std::string> output_path(const fs::path& output, Target 
   if (fs::exists(status) && is_being_recorded(file).value_or(false))
     return wrong("is being recorded. Choose another name or wait until it has ended.");
   const fs::path folder = file.parent_path();
-  if (!fs::is_directory(folder, none))
-    return std::unexpected(
-        std::format("the folder {} does not exist. Create it or choose another.", folder.string()));
+  if (!fs::is_directory(folder, none)) return std::unexpected(no_folder(folder));
   if (access(folder.c_str(), W_OK) != 0)
     return std::unexpected(
         std::format("the folder {} is not writable. Choose another.", folder.string()));

@@ -512,11 +512,14 @@ std::optional<std::ifstream> open_file(const std::filesystem::path& path, GgufHe
   if (!file) return reject(std::strerror(errno));
   header.file_size = std::filesystem::file_size(path, failed);
   if (failed) return reject(failed.message());
+  // A file of /proc may wait for ever when it is read.
+  if (header.file_size == 0) file.setstate(std::ios::eofbit);
   return file;
 }
 
 // The first bytes of a file that does not start with "GGUF".
 std::string first_bytes(const std::filesystem::path& path) {
+  if (std::error_code failed; std::filesystem::file_size(path, failed) == 0) return {};
   std::ifstream file(path, std::ios::binary);
   std::string begin(kForeignBytes, '\0');
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
