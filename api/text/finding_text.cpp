@@ -720,14 +720,15 @@ std::string phases_text(const Finding& finding) {
   if (tokens > 1)
     text += std::format(": a step of the prompt evaluates {:.3g} tokens, which share the weights",
                         tokens);
+  constexpr const char* kNoTime = "was disturbed, interrupted or the first of its graph";
+  if (!f.number("prompt_time") && !f.number("generate_time"))
+    return std::format("{}. Time per token: not measured, because each step {}.", text, kNoTime);
   const auto time = [&](const char* name) {
-    return f.number(name) ? duration(f, name) : std::string("not measured");
+    return f.number(name) ? duration(f, name)
+                          : std::format("not measured (each step of it {})", kNoTime);
   };
-  text += std::format(". Time per token: {} and {}", time("prompt_time"), time("generate_time"));
-  if (!f.number("prompt_time") || !f.number("generate_time"))
-    text +=
-        " (not measured: each of its steps was disturbed, interrupted or the first of its graph)";
-  return text + ".";
+  return std::format("{}. Time per token: {} in the prompt, {} in generation.", text,
+                     time("prompt_time"), time("generate_time"));
 }
 
 }  // namespace

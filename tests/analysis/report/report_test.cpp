@@ -488,14 +488,19 @@ TEST(Report, SaysWhatATokenOfThePromptCostsBesideAGeneratedOne) {
   f.phase_costs[Phase::Generate] = {
       .steps = 3, .tokens = 3, .bytes_read = 4096, .times = times(1'500)};
   const auto text = [&] { return text_of(f, FindingKind::PromptAndGeneration); };
-  EXPECT_EQ(
-      text(),
-      "A token of the prompt reads 2.00 KiB and a generated token 4.00 KiB: a step of the "
-      "prompt evaluates 32 tokens, which share the weights. Time per token: not measured and "
-      "1.50 µs (not measured: each of its steps was disturbed, interrupted or the first of its "
-      "graph).");
+  EXPECT_EQ(text(),
+            "A token of the prompt reads 2.00 KiB and a generated token 4.00 KiB: a step of the "
+            "prompt evaluates 32 tokens, which share the weights. Time per token: not measured "
+            "(each step of it was disturbed, interrupted or the first of its graph) in the prompt, "
+            "1.50 µs in generation.");
   f.phase_costs.at(Phase::Prompt).times = times(500);
-  EXPECT_TRUE(text().ends_with(" Time per token: 500 ns and 1.50 µs.")) << text();
+  EXPECT_TRUE(text().ends_with(" Time per token: 500 ns in the prompt, 1.50 µs in generation."))
+      << text();
+  f.phase_costs.at(Phase::Prompt).times = f.phase_costs.at(Phase::Generate).times = {};
+  EXPECT_TRUE(
+      text().ends_with(" Time per token: not measured, because each step was disturbed, "
+                       "interrupted or the first of its graph."))
+      << text();
 }
 
 // A mapped byte is in RAM or on the disk: the sentence on the bytes says where they came from.
