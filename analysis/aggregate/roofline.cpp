@@ -26,9 +26,6 @@ namespace {
 
 // --- what limits an op
 
-// A measured rate is not exact: what is faster than this has its bytes from caches.
-constexpr double kFasterThanMemory = 1.1;
-
 double ns_at(double amount, double per_second) { return amount * 1e9 / per_second; }
 
 std::string why_not(const OpCost& cost, const MachineBounds& bounds, bool from_cache) {

@@ -12,6 +12,10 @@ namespace tt {
 // What comes so near to a rate of the machine is limited by it.
 inline constexpr double kNearBound = 0.7;
 
+// A measured rate is not exact: what reads faster than this, times the read bandwidth, has its
+// bytes from caches, or the measurement is too low.
+inline constexpr double kFasterThanMemory = 1.1;
+
 struct MachineBounds {
   double read_bandwidth = 0;  // bytes per second; 0: not known
   double compute_peak = 0;    // operations per second; 0: not known

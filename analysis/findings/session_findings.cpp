@@ -397,6 +397,7 @@ const char* speed_limit(const SessionFigures& f, const BandwidthFinding& bandwid
     case BandwidthUse::FromCache:
       return "computation";
     case BandwidthUse::Unclear:
+    case BandwidthUse::Exceeded:
     case BandwidthUse::Unknown:
       break;
   }
@@ -415,6 +416,8 @@ const char* to_text(BandwidthUse use) {
       return "unclear";
     case BandwidthUse::FromCache:
       return "from_cache";
+    case BandwidthUse::Exceeded:
+      return "exceeded";
   }
   return "unknown";
 }
@@ -435,10 +438,11 @@ std::uint64_t threads_of(const SessionFigures& f) {
 // Why the limit is not known, if the machine did not disturb the run.
 void add_unknown(const SessionFigures& f, const BandwidthFinding& bandwidth, Figures& figures) {
   const auto measured_with = f.info.fact_number("host.read_bandwidth_threads");
-  figures.add("unknown_because", may_have_waited(f, bandwidth.use)        ? "no_conditions"
-                                 : bandwidth.use == BandwidthUse::Unclear ? "near_bandwidth"
-                                 : other_device_computes(f)               ? "other_device"
-                                 : !has_generated(f)                      ? "no_generation"
+  figures.add("unknown_because", may_have_waited(f, bandwidth.use)         ? "no_conditions"
+                                 : bandwidth.use == BandwidthUse::Unclear  ? "near_bandwidth"
+                                 : bandwidth.use == BandwidthUse::Exceeded ? "exceeded_bandwidth"
+                                 : other_device_computes(f)                ? "other_device"
+                                 : !has_generated(f)                       ? "no_generation"
                                  : bandwidth.bandwidth > 0
                                      ? "few_steps"
                                      : machine_bounds(f.info, threads_of(f)).no_read_bandwidth);
@@ -497,9 +501,10 @@ void find_limit(const SessionFigures& f, std::vector<Finding>& out) {
   if (figures.word("limit") == "unknown") add_unknown(f, bandwidth, figures);
   if (is_sampling_slow(f)) figures.add("sampling", Share, f.speed.sample_share());
   figures.add("memory_budget", FigureUnit::Size, active_budget(f.info));
+  // Other programs only slow a step down: it could read at least as fast.
+  if ((is_disturbed(f) || bandwidth.use == BandwidthUse::Exceeded) && bandwidth.fastest > 0)
+    figures.add("read_rate_fastest", Rate, bandwidth.fastest);
   if (is_disturbed(f)) {
-    // Other programs only slow a step down: it could read at least as fast.
-    if (bandwidth.fastest > 0) figures.add("read_rate_fastest", Rate, bandwidth.fastest);
     figures.add("verdict", to_text(*f.conditions.verdict))
         .add("clean_steps", Count, static_cast<double>(clean_steps(f)));
     if (is_contended_or_throttled(f))
@@ -825,9 +830,13 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
     return found;
   }
   if (found.bandwidth <= 0) return found;
+  found.fastest = f.fastest_read_rate;
+  if (found.fastest > kFasterThanMemory * found.bandwidth) {
+    found.use = BandwidthUse::Exceeded;
+    return found;
+  }
   const double read = examined(f.by_op_kind.total, true).bytes_read;
   if (has_generated(f) && read > 0) found.bound = found.bandwidth * f.generated_tokens / read;
-  found.fastest = f.fastest_read_rate;
   if (found.low <= 0) return found;
   const double threshold = kNearBound * found.bandwidth;
   found.use = found.low >= threshold   ? BandwidthUse::Near

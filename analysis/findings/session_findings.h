@@ -34,6 +34,7 @@ enum class BandwidthUse : std::uint8_t {
   Near,       // the whole interval is above the threshold
   Unclear,    // the threshold is in the interval
   FromCache,  // the weights fit into the processor's last cache: memory is hardly read
+  Exceeded,   // a step read faster (kFasterThanMemory): the bandwidth is no bound of this session
 };
 struct BandwidthFinding {
   BandwidthUse use = BandwidthUse::Unknown;

@@ -210,6 +210,16 @@ std::string bandwidth_text(const Figures& f) {
                      rate(f, "read_rate_high"), rate(f, "read_bandwidth"));
 }
 
+// A step that reads faster shows that the measured bandwidth is not what limits the session.
+std::string exceeded_text(const Figures& f) {
+  return std::format(
+      "its fastest step read {}, faster than the read bandwidth that was measured on this machine "
+      "({}). Either other programs disturbed that measurement, or caches served a part of the "
+      "bytes. To measure it again, remove the stored result "
+      "(~/.cache/tensor-trace/read_bandwidth) and load the model while no other program runs",
+      rate(f, "read_rate_fastest"), rate(f, "read_bandwidth"));
+}
+
 // Why it is not known what limits the speed, and how to know it.
 struct UnknownLimit {
   std::string_view word;  // the figure unknown_because
@@ -233,6 +243,8 @@ constexpr UnknownLimit kUnknownLimits[] = {
      [](const Figures& f) {
        return "the ops read " + bandwidth_text(f) + ", which is near the limit";
      }},
+    {"exceeded_bandwidth", "unknown: faster than the measured bandwidth",
+     [](const Figures& f) { return exceeded_text(f); }},
     {"few_steps", "unknown: too few steps",
      [](const Figures& f) {
        return std::format(
@@ -334,7 +346,9 @@ std::string limit_text(const Finding& finding) {
                        f.word("verdict") == "contended"
                            ? "contended (its threads waited for a processor)"
                            : "throttled (a CPU limit or heat slowed it down)");
-    if (has(f, "read_rate_fastest") && has(f, "read_bandwidth"))
+    if (use == "exceeded")
+      text += ". Its distance from the bound is not known either: " + exceeded_text(f);
+    else if (has(f, "read_rate_fastest") && has(f, "read_bandwidth"))
       text += std::format(
           ". Its fastest step read {}, {} of the {} that this machine can read",
           rate(f, "read_rate_fastest"),
@@ -564,7 +578,8 @@ AdviceText sampling_text(const Figures& f) {
 }
 
 AdviceText change_nothing(const Figures& f) {
-  const bool knows_bandwidth = f.word("bandwidth_use") != "unknown";
+  const std::string_view use = f.word("bandwidth_use");
+  const bool knows_bandwidth = use != "unknown" && use != "exceeded";
   const bool knows_machine = f.word("conditions") != "unknown";
   std::string because = std::format(
       "Checked: memory and page faults, threads, repacking, flash attention, devices{}.{}",

@@ -430,6 +430,39 @@ TEST(Report, SaysHowFastADisturbedSessionReadAtLeast) {
       << text;
 }
 
+// A bandwidth that was measured on a busy machine is stored and can be far too low: no sentence may
+// use it as a bound.
+TEST(Report, DoesNotUseABandwidthThatAStepExceeded) {
+  const auto has_figure = [](const ReportData& f, std::string_view name) {
+    for (const Finding& one : session_findings(f))
+      if (one.kind == FindingKind::SpeedLimit) return one.figures.number(name).has_value();
+    return false;
+  };
+  ReportData f = default_figures();
+  set_bandwidth(f, 8'000'000'000);
+  f.conditions.verdict = Verdict::Clean;
+  f.fastest_read_rate = 8.7e9;  // as exact as the measurement is
+  EXPECT_EQ(headline_limit(f), "memory bandwidth");
+  EXPECT_TRUE(has_figure(f, "bound_speed"));
+  f.fastest_read_rate = 8.9e9;
+  EXPECT_EQ(headline_limit(f), "unknown: faster than the measured bandwidth");
+  EXPECT_FALSE(has_figure(f, "bound_speed"));
+  constexpr const char* kExceeded =
+      "its fastest step read 8.29 GiB/s, faster than the read bandwidth that was measured on this "
+      "machine (7.45 GiB/s). Either other programs disturbed that measurement, or caches served a "
+      "part of the bytes. To measure it again, remove the stored result "
+      "(~/.cache/tensor-trace/read_bandwidth) and load the model while no other program runs.";
+  EXPECT_TRUE(
+      text_of(f, FindingKind::SpeedLimit).contains(std::string(" is unknown: ") + kExceeded))
+      << text_of(f, FindingKind::SpeedLimit);
+  for (const Advice& advice : advice_of(f)) EXPECT_NE(advice.kind, AdviceKind::FewerBytes);
+  f.conditions.verdict = Verdict::Contended;
+  const std::string text = text_of(f, FindingKind::SpeedLimit);
+  EXPECT_TRUE(text.contains(std::string("bound is not known either: ") + kExceeded)) << text;
+  EXPECT_FALSE(text.contains("that this machine can read")) << text;
+  EXPECT_FALSE(text.contains("allows at most")) << text;
+}
+
 // As in attached sessions: steps that wait for a processor read as slowly as those that compute.
 TEST(Report, SlowReadsAreComputationOnlyIfWaitsWereRecorded) {
   ReportData f = default_figures();
