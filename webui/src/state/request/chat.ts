@@ -154,7 +154,14 @@ export class Chat {
     const answer = await this.parts.api.generate(body);
     this.busy.value = false;
     if (!answer.ok) {
-      this.currentError.value = errorText(answer.error);
+      // A short message can be rejected as too long, because of what comes before it.
+      const continues = mode === 'chat' && messagesOf(turns).length > 0;
+      const isLong = answer.error.kind === 'rejected' && answer.error.code === 'too_long';
+      this.currentError.value =
+        errorText(answer.error) +
+        (isLong && continues
+          ? ' The conversation so far is part of the prompt: “New conversation” leaves it out.'
+          : '');
       if (answer.error.kind === 'rejected') this.parts.rejected(answer.error.detail, body);
       return;
     }

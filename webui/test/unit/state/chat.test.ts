@@ -135,4 +135,28 @@ describe('the chat', () => {
     expect(store.chat.error.value).toBe('The queue is full.');
     expect(store.chat.draft.value.message).toBe('Hello');
   });
+
+  it('says that the conversation before a short message can make the prompt too long', async () => {
+    let isFull = false;
+    const tooLong = { ...rejected(413, 'The prompt is too long.'), code: 'too_long' } as const;
+    const api = {
+      ...server({ runs: new Map([['s1', run('s1', { state: 'done', text: 'Hi!' })]]) }),
+      generate: () => (isFull ? fails(tooLong) : succeeds(run('s1'))),
+    };
+    const store = await startStore(api);
+    store.chat.write({ message: 'Hello' });
+    await store.chat.send();
+    await vi.advanceTimersByTimeAsync(1100);
+    isFull = true;
+    store.chat.write({ message: 'And?' });
+    await store.chat.send();
+    expect(store.chat.error.value).toBe(
+      'The prompt is too long. The conversation so far is part of the prompt: “New conversation” leaves it out.',
+    );
+    // Without a conversation, or for a text, only the message itself can be too long.
+    store.newConversation();
+    store.chat.write({ message: 'And?' });
+    await store.chat.send();
+    expect(store.chat.error.value).toBe('The prompt is too long.');
+  });
 });
