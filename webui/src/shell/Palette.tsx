@@ -130,7 +130,19 @@ function search(store: Store, commands: readonly Command[], query: string): read
   const { named, explained } = findTerms(store.shell.glossary.value, query);
   const terms = (of: readonly Term[]) =>
     of.map((term) => ({ item: termItem(store, term), indices: [] }));
-  return [...jumps, ...found, ...terms(named), ...names, ...terms(explained)].slice(0, MAX_RESULTS);
+  // Who types the whole name of a term asks what it means. Else a question or a view comes before it:
+  // "roofline" opens the chart. Without a session, most of those cannot be used.
+  const wanted = query.trim().toLowerCase();
+  const isFirst = ({ term }: Term): boolean =>
+    store.open.value === null || term.toLowerCase() === wanted;
+  return [
+    ...jumps,
+    ...found,
+    ...terms(named.filter(isFirst)),
+    ...names,
+    ...terms(named.filter((term) => !isFirst(term))),
+    ...terms(explained),
+  ].slice(0, MAX_RESULTS);
 }
 
 const termItem = (store: Store, { term, meaning }: Term): Command => ({

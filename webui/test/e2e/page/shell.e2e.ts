@@ -133,6 +133,23 @@ describe('the palette', () => {
     await page.getByText('Nothing found').waitFor();
   });
 
+  it('shows the view or the question before a term that only contains the words', async () => {
+    const { page } = fixture;
+    await fixture.recorded();
+    await press('Control+k');
+    const list = page.getByRole('listbox', { name: 'Commands' });
+    const first = () => list.getByRole('option').first().innerText();
+    for (const [words, title] of [
+      ['roofline', 'Analytics: Roofline'],
+      ['memory bound', 'What is memory-bound, and how far?'],
+      ['KV cache', 'KV cache'], // the whole name of a term: its meaning
+    ] as const) {
+      await page.getByRole('combobox', { name: 'Command' }).fill(words);
+      await expect.poll(first).toContain(title);
+    }
+    await press('Escape');
+  });
+
   it('leaves the list of completions closed if the filter had the focus', async () => {
     const { page, filter } = fixture;
     await fixture.recorded();
