@@ -33,7 +33,8 @@ using MeasureRate = std::function<MachineRate(unsigned threads)>;
 std::filesystem::path read_bandwidth_file(const std::filesystem::path& folder);
 std::filesystem::path compute_peak_file(const std::filesystem::path& folder);
 
-// The stored measurement of this machine with this number of threads.
+// The highest stored measurement of this machine with this number of threads; NotStored also if it
+// cannot be right, because one thread alone is clearly faster.
 MachineRate stored_rate(const std::filesystem::path& file, unsigned threads);
 // Adds a measurement to the file and creates its folder; without an error if that is impossible.
 void store_rate(const std::filesystem::path& file, unsigned threads, std::uint64_t per_second);

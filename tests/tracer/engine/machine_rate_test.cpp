@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tests/support/models/backends.h"
@@ -72,6 +73,14 @@ TEST(MachineRate, IsStoredPerNumberOfThreads) {
   EXPECT_EQ(stored_rate(file, 12), 5678U);
   EXPECT_EQ(stored_rate(file, 2).error(), NotMeasured::NotStored);
   EXPECT_EQ(stored_rate({}, 1).error(), NotMeasured::NotStored);
+  if (std::thread::hardware_concurrency() < 2) return;
+  // Beside another program: measured again, and the higher one counts.
+  store_rate(file, 2, 700);
+  EXPECT_EQ(stored_rate(file, 2).error(), NotMeasured::NotStored);
+  store_rate(file, 2, 2345);
+  EXPECT_EQ(stored_rate(file, 2), 2345U);
+  store_rate(file, 2, 800);
+  EXPECT_EQ(stored_rate(file, 2), 2345U);
 }
 
 // Without a place to store a measurement it is not made; the session says so.
