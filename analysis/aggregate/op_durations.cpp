@@ -16,13 +16,13 @@ static Fields<OpDurationBin> fields_of(const OpDurationBin*) {
   return Fields<OpDurationBin>("OpDurationBin")
       .add("from_ns", "durations of at least this, and less than twice as much",
            &OpDurationBin::from)
-      .add("ops", "number of executions", &OpDurationBin::ops)
+      .add("executions", "number of executed ops", &OpDurationBin::executions)
       .add("time_ns", "the sum of their durations", &OpDurationBin::time);
 }
 
 Fields<OpDurations> fields_of(const OpDurations*) {
   return Fields<OpDurations>("OpDurations")
-      .add("ops", "number of executions with a duration", &OpDurations::ops)
+      .add("executions", "number of executed ops with a duration", &OpDurations::executions)
       .add("bins", "ascending, also the empty ones between others", &OpDurations::bins);
 }
 
@@ -46,7 +46,7 @@ std::expected<OpDurations, TraceError> op_durations(const SessionIndex& index,
         if (ns <= 0 || share.share_of(op) == 0 || !matcher.time(outline, outline.ops[op])) continue;
         const int highest_bit = std::bit_width(static_cast<std::uint64_t>(ns)) - 1;
         OpDurationBin& bin = all[static_cast<std::size_t>(highest_bit)];
-        ++bin.ops;
+        ++bin.executions;
         // Wraps: in a damaged file, the sum may be of any size.
         bin.time =
             Ns{static_cast<std::int64_t>(static_cast<std::uint64_t>(bin.time.v) + share.op_ns[op])};
@@ -54,12 +54,12 @@ std::expected<OpDurations, TraceError> op_durations(const SessionIndex& index,
     });
   }
   OpDurations out;
-  const auto has_ops = [](const OpDurationBin& bin) { return bin.ops > 0; };
+  const auto has_ops = [](const OpDurationBin& bin) { return bin.executions > 0; };
   const auto first = std::ranges::find_if(all, has_ops);
   const auto last = std::find_if(all.rbegin(), all.rend(), has_ops).base();
   for (auto bin = first; bin < last; ++bin) {
     bin->from = Ns{std::int64_t{1} << (bin - all.begin())};
-    out.ops += bin->ops;
+    out.executions += bin->executions;
     out.bins.push_back(*bin);
   }
   return out;

@@ -15,13 +15,13 @@ namespace tt {
 // Durations of at least `from` and less than twice as much.
 struct OpDurationBin {
   Ns from{};
-  std::uint64_t ops = 0;
-  Ns time{};  // of these ops
+  std::uint64_t executions = 0;
+  Ns time{};  // of these
   friend bool operator==(const OpDurationBin&, const OpDurationBin&) = default;
 };
 
 struct OpDurations {
-  std::uint64_t ops = 0;            // with a duration
+  std::uint64_t executions = 0;     // with a duration
   std::vector<OpDurationBin> bins;  // ascending, also the empty ones between others
   friend bool operator==(const OpDurations&, const OpDurations&) = default;
 };

@@ -33,6 +33,7 @@ Json to_json(const JobStatus& status) {
           {"max_tokens", status.max_tokens},
           {"text", status.text},
           {"stopped", text_or_null(status.stopped)},
+          {"stopped_ahead", text_or_null(status.stopped_ahead)},
           {"stop_reason", ended ? Json(to_text(status.stop_reason)) : Json()},
           {"error", text_or_null(status.error)}};
 }

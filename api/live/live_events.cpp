@@ -176,6 +176,7 @@ std::string state_event(std::string_view session, const LiveState& state) {
   out["position"] = state.position;
   out["error"] = state.error.empty() ? Json() : Json(state.error);
   if (state.stopped) out["stopped"] = state.stopped->empty() ? Json() : Json(*state.stopped);
+  if (!state.stopped_ahead.empty()) out["stopped_ahead"] = state.stopped_ahead;
   return text_of(out);
 }
 
@@ -185,7 +186,8 @@ std::string state_event(const JobStatus& status) {
                   .position = status.position,
                   .error = status.error,
                   .stopped = status.stops == 0 ? std::nullopt
-                                               : std::optional<std::string_view>(status.stopped)});
+                                               : std::optional<std::string_view>(status.stopped),
+                  .stopped_ahead = status.stopped_ahead});
 }
 
 std::string progress_event(const JobStatus& status) {

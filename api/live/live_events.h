@@ -74,6 +74,7 @@ struct LiveState {
   std::uint32_t position = 0;
   std::string_view error;
   std::optional<std::string_view> stopped{};  // of a request that may stop: where; empty: it runs
+  std::string_view stopped_ahead{};  // of a queued request: where the running one is stopped
 };
 
 // `window`: maximum unacknowledged bytes.

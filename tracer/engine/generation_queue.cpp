@@ -279,14 +279,15 @@ void GenerationQueue::Impl::run_job(Job& job) {
 void GenerationQueue::Impl::note_stop(Job& job) {
   const auto stop = job.debugger->stop();
   const std::lock_guard notify_lock(notify_mutex);
-  JobStatus status;
+  std::vector<JobStatus> changed;
   {
     const std::lock_guard lock(mutex);
     job.status.stopped = stop ? to_text(stop->place) : "";
     if (stop) job.status.stops = stop->number;
-    status = status_of(job);
+    changed.push_back(status_of(job));
+    for (const auto& other : waiting) changed.push_back(status_of(*other));
   }
-  listener.on_state(status);
+  for (const JobStatus& status : changed) listener.on_state(status);
 }
 
 void GenerationQueue::Impl::finish_job(Job& job, const GenerationResult& result,
@@ -372,6 +373,7 @@ JobStatus GenerationQueue::Impl::status_of(const Job& job) const {
     const auto found =
         std::ranges::find_if(waiting, [&](const auto& other) { return other.get() == &job; });
     status.position = static_cast<std::uint32_t>(found - waiting.begin()) + (running ? 1 : 0);
+    if (running) status.stopped_ahead = running->status.stopped;
   }
   return status;
 }

@@ -27,6 +27,7 @@ struct JobStatus {
   // how often it has been.
   std::string stopped{};
   std::uint64_t stops = 0;
+  std::string stopped_ahead{};  // while it is queued: where the running request is stopped
   StopReason stop_reason = StopReason::None;
   std::string error;
   std::chrono::steady_clock::time_point submitted;

@@ -92,6 +92,16 @@ TEST_F(DebugRoutes, AStoppedRequestIsReadChangedAndGoesOn) {
   };
   EXPECT_TRUE(told(place));
 
+  // A request behind it is told, too.
+  const std::string behind = server_.generate(request({{"max_tokens", 1}}));
+  EXPECT_EQ(server_.state_of(behind)["stopped_ahead"], place);
+  EXPECT_EQ(server_.state_of(behind)["stopped"], nullptr);
+  EXPECT_EQ(server_.state_of(id)["stopped_ahead"], nullptr);
+  for (json event; event["session"] != behind; event = live.read_event())
+    if (event["type"] == "state" && event["session"] == behind) {
+      EXPECT_EQ(event["stopped_ahead"], place);
+    }
+
   const TestResponse changed = server_.post(debug_path(id), R"({"change": "scale -2"})");
   ASSERT_EQ(changed.status, 200) << changed.body;
   EXPECT_EQ(changed.body["changes"][0]["elements"], recorded.size());

@@ -113,7 +113,7 @@ constexpr SqlFigure kSqlFigures[] = {
      "SELECT coalesce(sum(size_bytes), 0) FROM access WHERE memory_source = 'disk' AND NOT write "
      "AND phase = 'generate'"},
     {"kv", "/total", "SELECT count(*) FROM step"},
-    {"op-durations", "/ops", "SELECT count(*) FROM op WHERE duration_ns > 0"},
+    {"op-durations", "/executions", "SELECT count(*) FROM op WHERE duration_ns > 0"},
     {"reuse", "/bytes_read",
      "SELECT sum(size_bytes) FROM access WHERE tensor_kind = 'weight' AND NOT write AND "
      "file_offset IS NOT NULL"},

@@ -48,6 +48,7 @@ export type LiveEvent =
       readonly position?: number;
       readonly error?: string | null;
       readonly stopped?: string | null; // where; null: it goes on; absent: it has never stopped
+      readonly stopped_ahead?: string; // while it is queued: where the running one is
     } & SessionMessage)
   | ({
       readonly type: 'progress';
@@ -90,6 +91,7 @@ const liveState = object<Event<'state'>>({
   state: runState,
   position: optional(num),
   stopped: optional(nullable(str)),
+  stopped_ahead: optional(str),
 });
 // The session of a server that was killed: its run counts as failed.
 const recoveredAsFailed = (v: unknown): object => {

@@ -380,7 +380,7 @@ export const breakdown = object<Breakdown>({
 });
 
 export const opDurations = object<OpDurations>({
-  bins: list(object<OpDurations['bins'][number]>({ from_ns: num, ops: num, time_ns: num })),
+  bins: list(object<OpDurations['bins'][number]>({ from_ns: num, executions: num, time_ns: num })),
 });
 
 export const roofline = object<Roofline>({

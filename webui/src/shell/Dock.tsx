@@ -10,6 +10,7 @@ import type { Run } from '../net/types';
 import type { OpenSession } from '../state/session/open_session';
 import type { StepInFlight } from '../state/session/trace_data';
 import { runningOpText } from '../state/session/first_graph';
+import { queuedText } from '../state/session/queued';
 import type { Store } from '../state/store';
 import { IconButton } from '../ui/Button';
 import { usePart } from '../ui/hooks';
@@ -309,9 +310,7 @@ function NoStepYet({ store, session }: { store: Store; session: OpenSession }) {
   if (flight || newOp)
     return <FirstStep store={store} session={session} flight={flight} run={run} />;
   return run?.state === 'queued' ? (
-    <Loading>
-      {run.position > 0 ? `Queued, ${plural(run.position, 'run')} ahead…` : 'Queued…'}
-    </Loading>
+    <Loading>{queuedText(run)}…</Loading>
   ) : (
     <Loading>The model reads the prompt…</Loading>
   );

@@ -3,6 +3,7 @@ import { formatCount, formatSpeed, plural } from '../../format';
 import type { Run } from '../../net/types';
 import type { OpenSession } from '../../state/session/open_session';
 import { endingText } from '../../state/session/ending';
+import { queuedText } from '../../state/session/queued';
 import { runningOpText } from '../../state/session/first_graph';
 import { limitOf, type RunLimit } from '../../state/request/run_limit';
 import { generationSpeed, speedBasis, speedHint } from '../../state/session/speed';
@@ -86,7 +87,7 @@ export function progressOf(run: Run, limit: RunLimit, stopping: boolean): Progre
   const tokens = plural(run.generated, 'generated token');
   switch (run.state) {
     case 'queued':
-      return { share: null, text: run.position > 0 ? `Queued, ${run.position} ahead` : 'Queued' };
+      return { share: null, text: queuedText(run) };
     case 'running':
       if (stopping) return { share: null, text: `Stopping after ${tokens}` };
       return run.generated === 0 ? readingOf(run) : generatingOf(run, limit);

@@ -223,6 +223,7 @@ export const EMPTY_RUN: Run = {
   stop_reason: null,
   error: null,
   stopped: null,
+  stopped_ahead: null,
 };
 
 // The conversation so far. Messages without an answer are left out: chat templates expect

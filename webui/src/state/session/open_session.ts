@@ -273,9 +273,9 @@ export class OpenSession {
         return;
       }
       case 'state': {
-        const { state, position = 0, error = null, stopped = null } = event;
+        const { state, position = 0, error = null, stopped = null, stopped_ahead = null } = event;
         const wasActive = this.active.peek();
-        this.changeRun({ state, position, error, stopped });
+        this.changeRun({ state, position, error, stopped, stopped_ahead });
         if (this.latestRun.peek() === null) {
           if (wasActive && !isActive(state)) void this.refreshInfo(); // another program has recorded it
         } else if (wasActive && !isActive(state)) {

@@ -52,7 +52,10 @@ const number = (cell: Cell | undefined): number => Number(cell ?? 0);
 async function costs(fixture: PageFixture, by: 'op' | 'op_kind'): Promise<Expected> {
   const clean = "(s.verdict = 'clean' OR s.verdict IS NULL)";
   const timed = "s.phase = 'generate' AND s.timing = 'fast' AND s.step > 0";
-  const [counted] = await sql(fixture, `SELECT count(*) AS n FROM step s WHERE ${timed} AND ${clean}`);
+  const [counted] = await sql(
+    fixture,
+    `SELECT count(*) AS n FROM step s WHERE ${timed} AND ${clean}`,
+  );
   const only = number(counted?.n) > 0 ? `AND ${clean}` : ''; // disturbed steps only where there are no others
   const ops = await allRows(
     fixture,

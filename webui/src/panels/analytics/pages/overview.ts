@@ -379,7 +379,7 @@ export const OVERVIEW: readonly ChartSpec[] = [
         key: { name: 'duration (ns)', of: 'number' },
         keys: bins.map(({ from_ns: from }) => from),
         labels: bins.map(({ from_ns: from }) => formatNs(from)),
-        series: [{ name: 'ops', unit: 'count', values: bins.map(({ ops }) => ops) }],
+        series: [{ name: 'ops', unit: 'count', values: bins.map(({ executions }) => executions) }],
         more: [{ name: 'time', unit: 'ns', values: bins.map(({ time_ns: ns }) => ns) }],
       })),
     honours: 'everything',
