@@ -138,7 +138,9 @@ class AttachServer : public Attach {
  protected:
   // Starts it and returns its port, which it prints.
   void start(const std::string& options, const std::string& attach_options = "") {
-    port_ = 20'000 + static_cast<int>(getpid()) % 20'000;
+    // Below the ports that the system gives to others (32768 and above): a connection to one of
+    // them would never be answered.
+    port_ = 10'000 + static_cast<int>(getpid()) % 20'000;
     background_ = std::make_unique<Background>(
         folder, std::format("attach -o traces {} -- llama-server -m model.gguf --host 127.0.0.1 "
                             "--port {} -t 1 {}",
