@@ -61,7 +61,7 @@ describe('a running session', () => {
     await fixture.runText(LONG, 2);
     const { page } = fixture;
     await page
-      .getByText(/Step 0 is running: [1-9]\d* ops? done/)
+      .getByText(/The first step is running: [1-9]\d* ops? done/)
       .first()
       .waitFor();
     const strip = page.locator('.strip-chart');
@@ -74,13 +74,13 @@ describe('a running session', () => {
     // A second run shows the memory of the model from the start, and the ops that touch it.
     await fixture.runText(LONG.toUpperCase(), 2);
     await page
-      .getByText(/Step 0 is running: [1-9]\d* ops? done/)
+      .getByText(/The first step is running: [1-9]\d* ops? done/)
       .first()
       .waitFor();
     await expect
       .poll(() => strip.getAttribute('aria-label'), { interval: 20 })
       .toMatch(/file .*KV/);
-    expect(await page.getByText(/Step 0 is running/).count()).toBeGreaterThan(0);
+    expect(await page.getByText(/The first step is running/).count()).toBeGreaterThan(0);
     await fixture.stopRun();
     expect(await page.getByText(NO_STEP).count()).toBe(0);
   });
@@ -94,7 +94,7 @@ describe('a running session', () => {
       const share = fairShare();
       await fixture.runText(`${run} ${LONG}`, 2);
       await page
-        .getByText(/Step 0 is running: [1-9]\d* ops? done/)
+        .getByText(/The first step is running: [1-9]\d* ops? done/)
         .first()
         .waitFor();
       await fixture.waitDone();
