@@ -92,13 +92,16 @@ std::string memory_text(const ModelMemory& left, const ModelMemory& right) {
 std::string time_text(const TokenChange& change) {
   const auto& [phase, left, right, time] = change;
   const char* token = token_of(phase);
-  if (!change.has_enough_steps())
-    return std::format(
+  if (!change.has_enough_steps()) {
+    const std::string why = std::format(
         "Too few undisturbed steps to compare the times of a {}: {} and {}, and {} are needed in "
-        "each session. Their medians, not comparable: {} and {}",
-        token, left.steps, right.steps, kLeastSamples,
-        left.steps == 0 ? "not measured" : duration(left.median),
-        right.steps == 0 ? "not measured" : duration(right.median));
+        "each session",
+        token, left.steps, right.steps, kLeastSamples);
+    if (left.steps == 0 && right.steps == 0) return why;
+    return std::format("{}. Their medians, not comparable: {} and {}", why,
+                       left.steps == 0 ? "not measured" : duration(left.median),
+                       right.steps == 0 ? "not measured" : duration(right.median));
+  }
   const std::string evidence = std::format(
       "{:.0f} % interval of the change: {} to {}; medians of {} and {} undisturbed steps",
       100 * kConfidence, percent(*time.low), percent(*time.high), left.steps, right.steps);

@@ -325,10 +325,11 @@ function FirstStep(props: {
 }) {
   const { store, session, flight, run } = props;
   const running = runningOpText(store, session);
+  const done = session.data.newOp?.op ?? flight?.ops ?? 0;
   const tokens = run?.prompt_tokens ?? 0;
   return (
     <Loading>
-      The first step is running: {plural(flight?.ops ?? 0, 'op')} done
+      The first step is running: {plural(done, 'op')} done
       {flight && ` in ${formatNs(flight.ns)}`}
       {tokens > 0 && `, prompt of ${plural(tokens, 'token')}`}
       {running !== null && (

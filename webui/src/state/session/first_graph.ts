@@ -4,7 +4,7 @@ import { computed } from '@preact/signals';
 import type { GgufTensor, Session } from '../../net/types';
 import { ok } from '../../result';
 import type { OpenSession } from './open_session';
-import { templateGraph, templateOf, type TemplateGraph } from './per_session';
+import { graphOf, templateGraph, templateOf, type TemplateGraph } from './per_session';
 import { Resource } from '../resource';
 import type { Store } from '../store';
 
@@ -112,7 +112,11 @@ export function runningOpText(store: Store, session: OpenSession): string | null
     return `${type} ${name}, op ${op + 1}${part}`;
   }
   if (!flight) return null;
-  const graph = firstGraphOf(store, session).graph.state.value.value;
+  // The next step has probably the graph of the newest one, which is at hand if that step is shown.
+  const isNewest = templateOf(session).value === session.data.latestTemplate();
+  const known = isNewest && session.data.latestTemplate() !== 0;
+  const { graph: other } = firstGraphOf(store, session);
+  const graph = (known ? graphOf(session) : other).state.value.value;
   // More ops than the graph has: it is that of another one.
   const isThis = (graph?.outputs.size ?? 0) > flight.ops;
   const count = `op ${flight.ops + 1}${isThis && graph ? ` of ${graph.outputs.size}` : ''}`;

@@ -72,6 +72,28 @@ describe('before the first step has ended', () => {
   });
 });
 
+describe('while later steps of the prompt run', () => {
+  it('the running op has its name, too', async () => {
+    const { page } = fixture;
+    const watched = await page.evaluateHandle(() => {
+      const texts = new Set<string>();
+      const timer = setInterval(() => {
+        const steps = Number(/^(\d+) steps?/.exec(document.querySelectorAll('.status > span')[1]?.textContent ?? '')?.[1] ?? 0);
+        const text = document.querySelector('.run-strip .run-line > .dim')?.textContent ?? '';
+        if (steps > 0 && / op \d|^op \d/.test(text)) texts.add(text);
+      }, 20);
+      return { stop: () => { clearInterval(timer); return [...texts]; } };
+    }); // prettier-ignore
+    await fixture.runText(LONG.repeat(3), 2); // of several steps: --ubatch-size
+    await fixture.waitDone();
+    const texts = await watched.evaluate((one) => one.stop());
+    expect(texts.length).toBeGreaterThan(0);
+    const named = texts.filter((text) => /^[A-Z_+]+ \S+, op \d+ of \d+$/.test(text));
+    // The graph of a step is read after the step: some texts may come before it.
+    expect(named.length, texts.join('; ')).toBeGreaterThan(texts.length / 2);
+  });
+});
+
 describe('a session that did not end by itself says so', () => {
   it('queued', async () => {
     const { page } = fixture;
