@@ -11,7 +11,7 @@
 
 #include "analysis/tables/step_summary.h"
 #include "api/json/debug_json.h"
-#include "tracer/probe/step_buffer.h"
+#include "tracer/format/model/new_graph_op.h"
 #include "tracer/request/job.h"
 
 namespace tt {

@@ -27,8 +27,8 @@
 #include "tracer/engine/checked_models.h"
 #include "tracer/engine/crash_marker.h"
 #include "tracer/engine/engine.h"
+#include "tracer/format/model/new_graph_op.h"
 #include "tracer/probe/known_graph.h"
-#include "tracer/probe/step_buffer.h"
 #include "tracer/request/generation.h"
 #include "tracer/request/job.h"
 

@@ -13,9 +13,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "tracer/format/model/new_graph_op.h"
 #include "tracer/format/model/step.h"
 #include "tracer/probe/known_graph.h"
 
@@ -27,13 +27,6 @@ struct CapturedSlot {
   std::uint32_t count = 0;  // values
   std::size_t offset = 0;   // into the arena
   enum class Values : std::uint8_t { Int32, Int64, Float } values = Values::Int32;
-};
-
-// The op that runs in a graph that is seen for the first time: its names are in the file only when
-// the step has ended.
-struct NewGraphOp {
-  std::string operation_type, tensor_name;  // those of the output
-  std::uint32_t nodes = 0;                  // of the graph, up to this one, views included
 };
 
 struct StepBuffer {
