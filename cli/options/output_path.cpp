@@ -88,11 +88,11 @@ std::expected<fs::path, std::string> output_path(const fs::path& output, Target 
   if (target == Target::Folder) {
     if (fs::exists(status) && !fs::is_directory(status))
       return wrong("is not a folder. Choose another name.");
-    const fs::path folder = fs::is_symlink(output, none) ? without_links(output) : output;
-    fs::path made = without_links(fs::absolute(folder));
-    if (!made.has_filename()) made = made.parent_path();  // "run/"
-    const fs::path parent = made.parent_path();
-    if (!fs::exists(status) && !fs::is_directory(parent, none))
+    if (!fs::is_symlink(output, none)) return output;  // made with the folders that it is in
+    const fs::path folder = without_links(output);
+    // A link was made for what it leads to, which has gone.
+    if (const fs::path parent = folder.parent_path();
+        !fs::exists(status) && !fs::is_directory(parent, none))
       return std::unexpected(no_folder(parent));
     return folder;
   }
