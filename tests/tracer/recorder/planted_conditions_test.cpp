@@ -133,10 +133,14 @@ TEST(PlantedConditions, CpuLimitIsNamed) {
         "This process may not limit its CPU time (cgroup): see Verdict.*, MachineState.*\n");
     return;
   }
-  for (int i = 0; i < kRepeats; ++i) {
+  // Other programs may take more of the time than the limit: that run is contended, and says so.
+  int named = 0;
+  for (int i = 0; i < 20 && named < kRepeats; ++i) {
     const SessionConditions found = conditions_of(model.run(greedy_tokens(20, 20)));
-    EXPECT_EQ(found.verdict, Verdict::Throttled) << found.text;
+    EXPECT_NE(found.verdict, Verdict::Clean) << found.text;
+    named += found.verdict == Verdict::Throttled ? 1 : 0;
   }
+  EXPECT_EQ(named, kRepeats);
 }
 
 TEST(PlantedConditions, DiskIsNamedAndAQuietRunIsClean) {
