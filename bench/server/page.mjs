@@ -476,7 +476,7 @@ const sections = {
       const took = await page.evaluate(() => {
         const began = performance.now();
         location.hash = '#1&session=long&full=sql';
-        return window.seen.until(() => document.querySelector('.cm-content[contenteditable=true]') !== null, began);
+        return window.seen.until(() => document.querySelector('.sql-editor')?.shadowRoot?.querySelector('.cm-content[contenteditable=true]') != null, began);
       });
       await close(page);
       return took;
