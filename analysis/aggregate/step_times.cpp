@@ -16,7 +16,7 @@ namespace tt {
 namespace {
 
 // Limits the memory: the times that are kept at once.
-constexpr std::size_t kMaxValues = std::size_t{1} << 23;
+constexpr std::size_t kMaxValues = std::size_t{1} << 22;
 
 // A row, its axis, and the index of its key among those of the axis.
 struct WantedRow {
