@@ -35,6 +35,7 @@ make_archive_tree() {
   local root=$1 libraries=$1/lib/tensor-trace backends name path
   cmake --install "$build" --prefix "$root" --strip >/dev/null
   rm -r "$root/lib/systemd"  # it contains the path of the installation
+  mv "$root/share/doc/tensor-trace/copyright" "$root/share/doc/tensor-trace/LICENSE"
   mv "$root/bin/tt" "$root/bin/tt-server" "$root/libexec/tensor-trace/tt-worker" "$libraries/"
   for name in tt tt-server; do install "$build/package/tt_launcher" "$root/bin/$name"; done
   install "$build/package/tt_worker_launcher" "$root/libexec/tensor-trace/tt-worker"

@@ -218,6 +218,11 @@ check_archive() {
   ln -s "$bin/tt" "$root/tmp/bin/tt"
   [[ $(as_user env PATH=/tmp/bin:/usr/bin:/bin tt --version) == "tt $version" ]] || fail 'through a link'
   [[ $(as_user env --chdir="$bin" ./tt --version) == "tt $version" ]] || fail 'a relative path'
+  # What README.md links to is there.
+  local documents=$root${bin%/bin}/share/doc/tensor-trace link
+  for link in $(grep -oE '\]\([^):#]+' "$documents/README.md" | cut -c3-); do
+    [[ -e $documents/$link ]] || fail "README.md links to $link"
+  done
   # Executes itself.
   as_user "$bin/tt" memory --try -m "$(compgen -G "$root$bin/../share/tensor-trace/*.gguf" | sed "s@^$root@@")" \
     --json >"$work/log" 2>&1 || fail "tt memory --try: $(cat "$work/log")"
