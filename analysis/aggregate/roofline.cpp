@@ -14,6 +14,7 @@
 
 #include "analysis/aggregate/axis_rows.h"
 #include "analysis/aggregate/breakdown.h"
+#include "analysis/aggregate/read_rates.h"
 #include "analysis/aggregate/step_shares.h"
 #include "analysis/common/format_units.h"
 #include "analysis/common/operations.h"
@@ -312,7 +313,7 @@ std::expected<Roofline, TraceError> roofline(const SessionReader& reader, const 
   Roofline out{
       .by = query.by, .times = timed_steps(index, filter), .bounds = {}, .rows = {}, .text = {}};
   out.threads = threads_of(reader, index, out.times);
-  out.bounds = machine_bounds(index.info(), out.threads);
+  out.bounds = session_bounds(index, out.threads);
   out.text = bounds_text(out);
 
   RoofGroups groups(reader, index, filter, query.by);

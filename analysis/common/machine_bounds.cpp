@@ -33,7 +33,8 @@ const char* reason_of(const std::string& word) {
         std::pair{"busy", "other programs disturbed each measurement"},
         std::pair{"not_stored", "no measurement with these threads is stored"},
         std::pair{"other_threads", "it was measured with another number of threads"},
-        std::pair{"imported", "the import does not have it"}})
+        std::pair{"imported", "the import does not have it"},
+        std::pair{"exceeded", "a step of this session read faster than what was measured"}})
     if (word == known) return reason;
   return "the recording does not have it";
 }

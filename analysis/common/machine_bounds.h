@@ -20,7 +20,7 @@ struct MachineBounds {
   double read_bandwidth = 0;  // bytes per second; 0: not known
   double compute_peak = 0;    // operations per second; 0: not known
   // Why, in a word; empty: it is known. That of the recording (docs/findings.md), other_threads,
-  // imported or not_recorded.
+  // imported, not_recorded, or exceeded (analysis/aggregate/read_rates.h).
   std::string no_read_bandwidth, no_compute_peak;
   std::uint64_t last_cache = 0;  // bytes; 0: not known
 };

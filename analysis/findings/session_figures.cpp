@@ -148,23 +148,13 @@ std::expected<ReadSequence, TraceError> gather_reads(const SessionReader& reader
   return reads.take();
 }
 
-// The bytes per second of each generating step that nothing disturbed, and the highest of all.
+// How fast the steps read, and with how many threads.
 Status gather_rates(const SessionIndex& index, const SessionReader& reader, SessionFigures& data) {
-  std::optional<StepId> last;
-  for (std::uint32_t i = 0; i < index.steps().size(); ++i) {
-    const IndexedStep& step = index.steps()[i];
-    if (step.phase != Phase::Generate || step.series == kNone || !step.timed || !step.is_normal() ||
-        step.op_ns == 0)
-      continue;
-    const double rate =
-        static_cast<double>(step.totals.read.v) * 1e9 / static_cast<double>(step.op_ns);
-    data.fastest_read_rate = std::max(data.fastest_read_rate, rate);
-    last = StepId{i};
-    if (!is_disturbed(step.verdict)) data.step_read_rates.push_back(rate);
-  }
-  std::ranges::sort(data.step_read_rates);
-  if (!last) return {};
-  return reader.step(*last).transform([&](const Step& step) { data.threads = step.threads; });
+  data.read_rates = read_rates(index);
+  if (!data.read_rates.last_step) return {};
+  return reader.step(*data.read_rates.last_step).transform([&](const Step& step) {
+    data.threads = step.threads;
+  });
 }
 
 std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/aggregate/breakdown.h"
+#include "analysis/aggregate/read_rates.h"
 #include "analysis/aggregate/step_costs.h"
 #include "analysis/aggregate/step_times.h"
 #include "analysis/common/page.h"
@@ -60,10 +61,8 @@ struct SessionFigures {
   Breakdown by_source;         // of weights
   BreakdownRow kv, recurrent;  // sums of KV caches, and of recurrent states; `all` and `generate`
   CostsByAxis costs;           // by op kind, component and layer: they decide what is slow
-  // Bytes read per second of op time of each generating step that nothing disturbed, ascending.
-  std::vector<double> step_read_rates;
-  std::uint32_t threads = 0;     // of the last of these steps; 0: not recorded
-  double fastest_read_rate = 0;  // the highest of all of them, disturbed ones included; 0: none
+  ReadRates read_rates;
+  std::uint32_t threads = 0;  // of the last of these steps; 0: not recorded
   Bytes weights_read{}, weights_distinct{};
   // The part of both in the mapped file. The rest are copies in memory (repacked weights,
   // --no-mmap, devices), which no cache or pinning of the file can serve faster.

@@ -446,7 +446,7 @@ void add_unknown(const SessionFigures& f, const BandwidthFinding& bandwidth, Fig
                                  : bandwidth.bandwidth > 0
                                      ? "few_steps"
                                      : machine_bounds(f.info, threads_of(f)).no_read_bandwidth);
-  figures.add("rates", Count, static_cast<double>(f.step_read_rates.size()))
+  figures.add("rates", Count, static_cast<double>(f.read_rates.clean.size()))
       .add("rates_needed", Count, static_cast<double>(kLeastRates))
       .add("threads", Count, static_cast<double>(threads_of(f)))
       .add("measured_with_threads", Count, measured_with);
@@ -813,7 +813,7 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
   BandwidthFinding found;
   const MachineBounds bounds = machine_bounds(f.info, threads_of(f));
   found.bandwidth = bounds.read_bandwidth;
-  const std::vector<double>& rates = f.step_read_rates;
+  const std::vector<double>& rates = f.read_rates.clean;
   if (!rates.empty()) found.median = rates[rates.size() / 2];
   // Order statistics: the median is between these ranks in 95 % of all samples.
   if (rates.size() >= kLeastRates) {
@@ -830,8 +830,8 @@ BandwidthFinding bandwidth_use(const SessionFigures& f) {
     return found;
   }
   if (found.bandwidth <= 0) return found;
-  found.fastest = f.fastest_read_rate;
-  if (found.fastest > kFasterThanMemory * found.bandwidth) {
+  found.fastest = f.read_rates.fastest;
+  if (exceeds(found.fastest, bounds)) {
     found.use = BandwidthUse::Exceeded;
     return found;
   }

@@ -303,6 +303,35 @@ TEST(Roofline, CountsOtherValuesOnlyIfTheyDoNotFitIntoTheCache) {
   EXPECT_GT(small.at("ADD").first, 0);
 }
 
+// A read bandwidth that a step exceeded bounds nothing, unless the weights are in the last cache.
+TEST(Roofline, DoesNotUseABandwidthThatAStepExceeded) {
+  RandomSession random = plausible_session(1);
+  double fastest = 0;  // bytes per second of op time
+  {
+    const auto session = open_session(random);
+    for (const IndexedStep& step : session->index->steps())
+      if (step.phase == Phase::Generate && step.timed && step.is_normal() && step.op_ns > 0)
+        fastest = std::max(fastest, static_cast<double>(step.totals.read.v) * 1e9 /
+                                        static_cast<double>(step.op_ns));
+  }
+  ASSERT_GT(fastest, 0);
+  const auto found = [&](double bandwidth, const char* cache) {
+    random.info.facts = {
+        {"host.read_bandwidth", std::to_string(static_cast<std::uint64_t>(bandwidth))},
+        {"host.read_bandwidth_threads", "1"},
+        {"host.last_cache_bytes", cache}};
+    const auto session = open_session(random);
+    return *roofline(*session->reader, *session->index, {});
+  };
+  EXPECT_GT(found(fastest, "1").bounds.read_bandwidth, 0);
+  EXPECT_GT(found(fastest / 2, "1000000000").bounds.read_bandwidth, 0);
+  const Roofline exceeded = found(fastest / 2, "1");
+  EXPECT_EQ(exceeded.bounds.read_bandwidth, 0);
+  EXPECT_TRUE(exceeded.text.contains("a step of this session read faster than what was measured"))
+      << exceeded.text;
+  for (const RooflineRow& row : exceeded.rows) EXPECT_EQ(row.verdict.read_ns, std::nullopt);
+}
+
 // An op of all layers is one row, whose times are those of all its layers together.
 TEST(Roofline, HasOneRowForAnOpOfAllLayers) {
   const auto session = open_session(plausible_session(2));

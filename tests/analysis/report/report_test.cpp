@@ -96,7 +96,7 @@ std::string headline_limit(const ReportData& data) {
 void set_bandwidth(ReportData& f, std::uint64_t bandwidth) {
   f.info.facts.emplace_back("host.read_bandwidth", std::to_string(bandwidth));
   f.info.facts.emplace_back("host.read_bandwidth_threads", "8");
-  for (int i = 0; i < 20; ++i) f.step_read_rates.push_back(6e9 + 5e7 * i);
+  for (int i = 0; i < 20; ++i) f.read_rates.clean.push_back(6e9 + 5e7 * i);
 }
 
 std::set<std::string> first_words(const std::vector<Advice>& advice) {
@@ -421,8 +421,8 @@ TEST(Report, SaysHowFastADisturbedSessionReadAtLeast) {
   ReportData f = default_figures();
   set_bandwidth(f, 10'000'000'000);
   f.conditions.verdict = Verdict::Contended;
-  f.step_read_rates.clear();
-  f.fastest_read_rate = 4e9;
+  f.read_rates.clean.clear();
+  f.read_rates.fastest = 4e9;
   const std::string text = text_of(f, FindingKind::SpeedLimit);
   EXPECT_TRUE(
       text.contains(" Its fastest step read 3.73 GiB/s, 40 % of the 9.31 GiB/s that this "
@@ -441,10 +441,10 @@ TEST(Report, DoesNotUseABandwidthThatAStepExceeded) {
   ReportData f = default_figures();
   set_bandwidth(f, 8'000'000'000);
   f.conditions.verdict = Verdict::Clean;
-  f.fastest_read_rate = 8.7e9;  // as exact as the measurement is
+  f.read_rates.fastest = 8.7e9;  // as exact as the measurement is
   EXPECT_EQ(headline_limit(f), "memory bandwidth");
   EXPECT_TRUE(has_figure(f, "bound_speed"));
-  f.fastest_read_rate = 8.9e9;
+  f.read_rates.fastest = 8.9e9;
   EXPECT_EQ(headline_limit(f), "unknown: faster than the measured bandwidth");
   EXPECT_FALSE(has_figure(f, "bound_speed"));
   constexpr const char* kExceeded =
@@ -609,7 +609,7 @@ TEST(Report, SaysWhyTheLimitOfTheSpeedIsUnknown) {
           {"few steps",
            [](ReportData& f) {
              set_bandwidth(f, 7'000'000'000);
-             f.step_read_rates.resize(5);
+             f.read_rates.clean.resize(5);
            },
            "unknown: too few steps",
            "at least 8 undisturbed generated steps are needed, and the session has 5."},
@@ -617,7 +617,7 @@ TEST(Report, SaysWhyTheLimitOfTheSpeedIsUnknown) {
            [](ReportData& f) {
              set_bandwidth(f, 7'000'000'000);
              f.generated_tokens = 0;
-             f.step_read_rates.clear();
+             f.read_rates.clean.clear();
            },
            "unknown: nothing generated", "the session has none."},
           {"another device",
