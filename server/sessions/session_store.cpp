@@ -19,7 +19,7 @@ namespace {
 
 TraceError no_such_session(const std::string& id) {
   return {TraceError::Kind::NotFound,
-          "Session \"" + id + "\" not found. GET /api/v1/sessions lists the sessions."};
+          "Session \"" + id + "\" not found: it was deleted, or it is of another server."};
 }
 
 constexpr std::size_t kMaxGrowing = 64;  // sessions

@@ -105,6 +105,7 @@ export function createApi(send: Send, whileBusy: WhileBusy) {
     memoryPlan: (model: string) => get(`models/${id(model)}/memory/plan`, wire.memoryPlan),
     generate: (body: wire.GenerateRequest) => call(send, 'POST', 'generate', wire.run, { body }),
     run: (session: string) => get(`generate/${id(session)}`, wire.run),
+    runs: () => get('generate', wire.runs),
     debug: (session: string) => get(`generate/${id(session)}/debug`, wire.debugState),
     debugCommand: (session: string, body: wire.DebugCommand) =>
       call(send, 'POST', `generate/${id(session)}/debug`, wire.debugState, { body }),

@@ -207,6 +207,8 @@ export const memoryPlan = object<MemoryPlan>({
 export const runState = oneOf('queued', 'running', 'done', 'cancelled', 'failed');
 export const run = object<Run>({ id: str, state: runState });
 
+export const runs = object<{ generations: readonly Run[] }>({ generations: list(run) });
+
 const debugPlace = object<DebugPlace>({
   step: count,
   first_token: count,

@@ -523,6 +523,13 @@ export class Store implements LiveSink {
       changed: (session) => {
         this.sessions.update(session);
       },
+      exists: async () => !this.hasServer || (await this.sessions.exists(id)),
+      missing: () => {
+        this.toasts.error(
+          `Session ${id} not found: it was deleted, or the link is of another server.`,
+        );
+        this.navigation.toSession(null, 'replace');
+      },
       fault: (text) => {
         this.toasts.error(text);
       },

@@ -17,6 +17,8 @@ export interface SessionContext {
   readonly reconnects: ReadonlySignal<number>; // counts reconnects
   readonly ended: (run: Run | null) => void; // null: the run could not be read
   readonly changed: (session: Session) => void; // newer facts
+  readonly exists: () => Promise<boolean>; // a link may name a session that was deleted
+  readonly missing: () => void; // it does not exist
   readonly fault: (text: string) => void;
 }
 
@@ -190,6 +192,13 @@ export class OpenSession {
 
   // Reads everything again that may have changed without an event.
   async refresh(): Promise<void> {
+    const isKnown = this.latestInfo.peek().is === 'ready' || this.latestRun.peek() !== null;
+    const exists = isKnown || (await this.context.exists());
+    if (this.isClosed()) return;
+    if (!exists) {
+      this.context.missing();
+      return;
+    }
     await Promise.all([this.refreshInfoAndRun(), this.feed.pull()]);
     if (this.isClosed()) return;
     if (this.isLoaded.peek()) this.checkView();

@@ -40,7 +40,7 @@ const TYPING_DELAY_MS = 200;
 const REFRESH_MS = 2000; // minimum interval between refreshes for changes on the server
 const EMPTY_PAGE: ListedPage = { total: 0, sessions: [] };
 
-type SessionsApi = Pick<Api, 'sessions' | 'rename' | 'remove' | 'restore' | 'upload'>;
+type SessionsApi = Pick<Api, 'sessions' | 'runs' | 'rename' | 'remove' | 'restore' | 'upload'>;
 
 export class SessionList {
   readonly filter: ReadonlySignal<SessionFilter>;
@@ -108,6 +108,16 @@ export class SessionList {
   find(id: string): ListedSession | undefined {
     const page = this.latest.peek();
     return page.is === 'ready' ? page.value.sessions.find((one) => one.id === id) : undefined;
+  }
+
+  // Whether the server has a session of this id, or a request that has none yet. The lists are asked,
+  // because the browser logs each answer 404 as an error. True if they cannot be read.
+  async exists(id: string): Promise<boolean> {
+    if (this.find(id)) return true;
+    const found = await this.api.sessions({ q: id, limit: 1 });
+    if (!found.ok || found.value.total > 0) return true;
+    const runs = await this.api.runs();
+    return !runs.ok || runs.value.generations.some((run) => run.id === id);
   }
 
   // Newer facts of a session, for example of the running one. Reads the list again if it should
