@@ -75,7 +75,15 @@ TEST_F(Video, PicturesFollowTheStepsAndTheirTokens) {
   const std::vector<std::size_t> at = positions(frames);
   EXPECT_TRUE(std::ranges::is_sorted(at));
   EXPECT_EQ(at.front(), kWidth / 7);
-  EXPECT_GT(at.back(), kWidth * 3 / 4);
+  // The last picture is of the step that runs after 79 of 80 parts of the time: on a busy machine
+  // not always the last one.
+  const json begun = rows(
+      "SELECT count(*), (SELECT count(*) FROM step) FROM (SELECT sum(end_ns - begin_ns) OVER "
+      "(ORDER BY step) - (end_ns - begin_ns) AS before FROM step) WHERE before <= "
+      "(SELECT sum(end_ns - begin_ns) * 79 / 80 FROM step)");
+  const double done = (begun[0][0].get<double>() - 1) / begun[0][1].get<double>();
+  EXPECT_GE(static_cast<double>(at.back()), kWidth / 7.0 + done * kWidth * 0.75);
+  EXPECT_GT(at.back(), at.front());
   // The map gets its colours: the sum of all of them falls from white.
   const auto brightness = [&](std::size_t frame) {
     std::uint64_t sum = 0;
