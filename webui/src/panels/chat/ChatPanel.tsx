@@ -181,12 +181,7 @@ function Examples({ store, model }: { store: Store; model: Model }) {
           <button
             type="button"
             disabled={chat.sending.value}
-            onClick={() => {
-              chat.selectMode(mode);
-              const field = mode === 'chat' ? 'message' : mode;
-              chat.write({ [field]: text });
-              void chat.send();
-            }}
+            onClick={() => void chat.sendText(mode, text)}
           >
             <span>{text}</span>
             <span class="dim">{why}</span>

@@ -133,13 +133,25 @@ export class Chat {
   }
 
   async send(): Promise<void> {
+    await this.sendDraft(this.state.peek().draft);
+  }
+
+  // Sends another text in this mode. What the user has written stays.
+  async sendText(mode: PromptMode, text: string): Promise<void> {
+    this.selectMode(mode);
+    const field = mode === 'chat' ? 'message' : mode;
+    if (this.state.peek().draft[field] === '') this.write({ [field]: text });
+    await this.sendDraft({ ...this.state.peek().draft, [field]: text });
+  }
+
+  private async sendDraft(draft: Draft): Promise<void> {
     if (this.busy.peek()) return;
     const model = this.parts.model.peek();
     if (model?.state !== 'loaded') {
       this.currentError.value = 'No model is loaded yet.';
       return;
     }
-    const { draft, turns } = this.state.peek();
+    const { turns } = this.state.peek();
     const mode = this.mode.peek();
     const prompt = promptOf(mode, draft, messagesOf(turns), model);
     const request = prompt.ok ? requestOf(prompt.value, this.parts.settings.peek()) : prompt;
@@ -168,7 +180,12 @@ export class Chat {
     const run = { ...EMPTY_RUN, ...answer.value };
     if (mode === 'chat') {
       const turn = { user: draft.message, session: run.id, run: null };
-      this.update({ turns: [...turns, turn], draft: { ...draft, message: '' } });
+      const written = this.state.peek().draft;
+      const isSent = written.message === draft.message;
+      this.update({
+        turns: [...turns, turn],
+        draft: isSent ? { ...written, message: '' } : written,
+      });
       void this.pollRun(run.id);
     }
     this.parts.open(run, body);

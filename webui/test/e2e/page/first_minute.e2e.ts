@@ -38,10 +38,15 @@ describe('without a session', () => {
     const prompts = page.getByRole('list', { name: 'Prompts to try' }).getByRole('button');
     expect(await prompts.count()).toBe(3);
     const text = (await prompts.first().innerText()).split('\n')[0] ?? '';
+    // What was written before stays.
+    const field = page.getByPlaceholder('Write a message');
+    await field.fill('A long text that I pasted');
     await prompts.first().click();
     await fixture.log.getByText(text).first().waitFor();
     await fixture.waitDone();
     await expect.poll(() => fixture.answer.innerText()).toContain('KV cache');
+    expect(await field.inputValue()).toBe('A long text that I pasted');
+    await field.fill('');
   });
 
   it('the prompts to try are whole beside the open settings', async () => {
