@@ -75,15 +75,21 @@ TEST_F(Video, PicturesFollowTheStepsAndTheirTokens) {
   const std::vector<std::size_t> at = positions(frames);
   EXPECT_TRUE(std::ranges::is_sorted(at));
   EXPECT_EQ(at.front(), kWidth / 7);
-  // The last picture is of the step that runs after 79 of 80 parts of the time: on a busy machine
-  // not always the last one.
-  const json begun = rows(
-      "SELECT count(*), (SELECT count(*) FROM step) FROM (SELECT sum(end_ns - begin_ns) OVER "
-      "(ORDER BY step) - (end_ns - begin_ns) AS before FROM step) WHERE before <= "
-      "(SELECT sum(end_ns - begin_ns) * 79 / 80 FROM step)");
-  const double done = (begun[0][0].get<double>() - 1) / begun[0][1].get<double>();
-  EXPECT_GE(static_cast<double>(at.back()), kWidth / 7.0 + done * kWidth * 0.75);
-  EXPECT_GT(at.back(), at.front());
+  // Each picture is of the step that runs then: on a busy machine one of them can take most of the
+  // time.
+  const json played = rows(
+      "SELECT sum(end_ns - begin_ns) OVER (ORDER BY step) AS played, "
+      "(SELECT sum(end_ns - begin_ns) FROM step) FROM step");
+  std::size_t running = 0;
+  for (std::size_t frame = 0; frame < at.size(); ++frame) {
+    SCOPED_TRACE(frame);
+    const double now = played[0][1].get<double>() * static_cast<double>(frame) / 80;
+    while (running + 1 < played.size() && played[running][0].get<double>() <= now) ++running;
+    const double column =
+        (kWidth - kWidth / 7.0 - kWidth / 40.0) / static_cast<double>(played.size());
+    EXPECT_NEAR(static_cast<double>(at[frame]),
+                kWidth / 7.0 + column * static_cast<double>(running), 3);
+  }
   // The map gets its colours: the sum of all of them falls from white.
   const auto brightness = [&](std::size_t frame) {
     std::uint64_t sum = 0;
@@ -91,8 +97,12 @@ TEST_F(Video, PicturesFollowTheStepsAndTheirTokens) {
       sum += static_cast<unsigned char>(frames[frame * kFrame + i]);
     return sum;
   };
-  EXPECT_LT(brightness(79), brightness(40));
-  EXPECT_LT(brightness(40), brightness(0));
+  EXPECT_LE(brightness(79), brightness(40));
+  EXPECT_LE(brightness(40), brightness(0));
+  // Unless they are all of the first step.
+  if (running > 0) {
+    EXPECT_LT(brightness(79), brightness(0));
+  }
   // Each step has its tokens marked, after all those before.
   const std::string texts = contents(*folder_ / "text.ass");
   const json steps = rows(
