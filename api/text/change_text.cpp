@@ -176,6 +176,28 @@ std::string tokens_text(const Comparison& comparison) {
              : std::format("The first token that differs is token {}.", tokens.common);
 }
 
+std::string graphs_text(const Comparison& comparison) {
+  const auto only = [&](TemplateMatch match) {
+    return static_cast<std::uint64_t>(
+        std::ranges::count(comparison.templates, match, &ComparedTemplate::match));
+  };
+  const auto left = only(TemplateMatch::OnlyLeft), right = only(TemplateMatch::OnlyRight);
+  if (left + right == 0) return "Both sessions run the same ops.";
+  std::vector<std::string> graphs;
+  for (const auto& [count, session] : {std::pair{left, "first"}, std::pair{right, "second"}})
+    if (count > 0) graphs.push_back(std::format("{} of the {}", counted(count, "graph"), session));
+  const auto is_cause = [&](DifferenceKind kind) {
+    return std::ranges::contains(comparison.causes, kind, &DifferenceCause::kind);
+  };
+  const bool model = is_cause(DifferenceKind::Model), settings = is_cause(DifferenceKind::Settings);
+  return std::format(
+      "Ops that only one session runs: in {}. {}", join(graphs, {}, " and "),
+      model && settings ? "Their models and settings differ."
+      : model           ? "Their models differ."
+      : settings        ? "Their settings differ."
+                 : "A prompt that is evaluated in other parts, or reused, has other graphs.");
+}
+
 std::string what_changed(const Comparison& comparison) {
   const std::string memory = memory_text(comparison.left_memory, comparison.right_memory);
   if (!comparison.change) return "The sessions have no phase with tokens in common." + memory;

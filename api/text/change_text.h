@@ -18,6 +18,10 @@ std::string what_changed(const Comparison& comparison);
 // Where the texts of the sessions differ: "The first token that differs is token 7."
 std::string tokens_text(const Comparison& comparison);
 
+// The graphs that only one session has: "Ops that only one session runs: in 1 graph of the first and
+// 2 graphs of the second. Their models differ."
+std::string graphs_text(const Comparison& comparison);
+
 // How the probabilities of chosen tokens differ: "Probabilities of 12 tokens that both sessions
 // chose after the same text: the first difference at token 7 ...". Empty: not captured in both.
 std::string chosen_text(const Comparison& comparison);

@@ -141,11 +141,12 @@ void print_tokens(const Comparison& comparison) {
              comparison.tokens.right, tokens_text(comparison));
 }
 
-void print_templates(const std::vector<ComparedTemplate>& templates) {
+void print_templates(const Comparison& comparison) {
   std::array<int, 4> counts{};
-  for (const ComparedTemplate& row : templates) ++counts[static_cast<std::size_t>(row.match)];
-  print_line("graphs: {} identical, {} with the same ops, {} only left, {} only right", counts[0],
-             counts[1], counts[2], counts[3]);
+  for (const ComparedTemplate& row : comparison.templates)
+    ++counts[static_cast<std::size_t>(row.match)];
+  print_line("graphs: {} identical, {} with the same ops, {} only left, {} only right. {}",
+             counts[0], counts[1], counts[2], counts[3], graphs_text(comparison));
 }
 
 void print_rows(const Comparison& comparison, Axis by, std::size_t limit) {
@@ -339,7 +340,7 @@ int run(const CompareOptions& options) {
   if (!minimal) print_totals(*comparison);
   print_tokens(*comparison);
   if (comparison->chosen) print_line("{}", escape_control_chars(chosen_text(*comparison)));
-  if (!minimal) print_templates(comparison->templates);
+  if (!minimal) print_templates(*comparison);
   print_rows(*comparison, options.by, options.limit);
   for (std::size_t side = 0; side < left_out.size(); ++side) {
     const auto [steps, all] = left_out[side];

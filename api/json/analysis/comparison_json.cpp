@@ -169,6 +169,7 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
       {"tokens", tokens_json(comparison)},
       {"chosen", chosen_json(comparison)},
       {"templates", std::move(templates)},
+      {"templates_text", graphs_text(comparison)},
       {"rows", std::move(rows)}};
 }
 

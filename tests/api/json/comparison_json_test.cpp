@@ -59,6 +59,28 @@ TEST(ComparisonJson, SaysWhereTheTextsDiffer) {
   EXPECT_EQ(text(30, 30, 7), "The first token that differs is token 7.");
 }
 
+TEST(ComparisonJson, SaysWhichGraphsOnlyOneSessionHas) {
+  const SmallSession session(prompt_steps({{30, Timing::Fast}}));
+  const auto reader = SessionReader::open(session.path).value();
+  const auto index = SessionIndex::build(reader).value();
+  const ComparedSession side{.index = index, .reader = reader};
+  Comparison comparison = compare(side, side).value();
+  const auto text = [&] {
+    return to_json(comparison, index.info(), index.info())["templates_text"].get<std::string>();
+  };
+  EXPECT_EQ(text(), "Both sessions run the same ops.");
+  comparison.templates.push_back({.match = TemplateMatch::OnlyRight});
+  EXPECT_EQ(text(),
+            "Ops that only one session runs: in 1 graph of the second. A prompt that is evaluated "
+            "in other parts, or reused, has other graphs.");
+  comparison.templates.push_back({.match = TemplateMatch::OnlyLeft});
+  comparison.templates.push_back({.match = TemplateMatch::OnlyLeft});
+  comparison.causes.push_back({.kind = DifferenceKind::Model, .facts = {}});
+  EXPECT_EQ(text(),
+            "Ops that only one session runs: in 2 graphs of the first and 1 graph of the second. "
+            "Their models differ.");
+}
+
 // What was only measured while graphs were learned has no time, no difference and no ratio.
 TEST(ComparisonJson, HasNoDifferenceOfWhatWasNotMeasured) {
   const SmallSession a(prompt_steps({{30, Timing::Learned}})),

@@ -101,27 +101,14 @@ function Chosen({ found }: { found: Found }) {
 
 // The parts that only one of the sessions has.
 function Unmatched({ found }: { found: Found }) {
-  const { tokens, templates, causes } = found;
-  const only = (match: 'only_left' | 'only_right'): number =>
-    templates.filter((one) => one.match === match).length;
-  const [left, right] = [only('only_left'), only('only_right')];
-  const others = causes.filter(({ kind }) => kind === 'model' || kind === 'settings');
-  const reason =
-    others.length > 0
-      ? `The cause is above: ${others.map(({ title }) => title.toLowerCase()).join(' and ')}.`
-      : 'A prompt evaluated in other parts, or a reused one, has other graphs.';
+  const { tokens, templates_text: graphs } = found;
   return (
     <p>
       {!hasAltered(found) && `${tokens.text} `}
-      {left + right === 0
-        ? 'Every graph has its counterpart.'
-        : `Ops that only one session runs: in ${[...graphsOf(left, 'this session'), ...graphsOf(right, 'the other one')].join(' and ')}. ${reason}`}
+      {graphs}
     </p>
   );
 }
-
-const graphsOf = (count: number, session: string): readonly string[] =>
-  count > 0 ? [`${plural(count, 'graph')} of ${session}`] : [];
 
 const quoted = ({ title, id }: { readonly title: string; readonly id: string }): string =>
   `“${title || id}”`;
