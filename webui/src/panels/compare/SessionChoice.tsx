@@ -24,6 +24,7 @@ export function SessionChoice({ store, session, label = LABEL, none = 'none' }: 
   const others = listed.filter(({ id, state }) => id !== session.id && state !== 'unreadable');
   const isListed = others.some(({ id }) => id === other);
   const chosen = others.find(({ id }) => id === other);
+  const groups = groupedByModel(others, session);
   const titleOfOther = chosen ? `${nameOf(chosen, Infinity)}, ${chosen.id}` : undefined;
   return (
     <span class="compare-choice">
@@ -42,14 +43,37 @@ export function SessionChoice({ store, session, label = LABEL, none = 'none' }: 
         {other !== null && !isListed && (
           <option value={other}>{other === session.id ? 'this session itself' : other}</option>
         )}
-        {choicesOf(others, store.now.value, listed).map(({ id, text }) => (
-          <option key={id} value={id}>
-            {text}
-          </option>
-        ))}
+        {groups.map(([title, group]) => {
+          const options = choicesOf(group, store.now.value, listed).map(({ id, text }) => (
+            <option key={id} value={id}>
+              {text}
+            </option>
+          ));
+          return groups.length > 1 ? (
+            <optgroup key={title} label={title}>
+              {options}
+            </optgroup>
+          ) : (
+            options
+          );
+        })}
       </select>
     </span>
   );
+}
+
+// Those of the same model first: with another one, each figure differs. Only groups with sessions.
+function groupedByModel(
+  others: readonly ListedSession[],
+  { info }: OpenSession,
+): readonly (readonly [title: string, group: readonly ListedSession[]])[] {
+  const model = info.value.is === 'ready' ? modelNameOf(info.value.value) : '';
+  const isSame = (one: ListedSession): boolean => modelNameOf(one) === model;
+  const groups = [
+    ['the same model', others.filter(isSame)],
+    ['other models', others.filter((one) => !isSame(one))],
+  ] as const;
+  return groups.filter(([, group]) => group.length > 0);
 }
 
 // Each with the settings that tell it from others of its title and the time since it began, and of those that still read the same with the id, which has the

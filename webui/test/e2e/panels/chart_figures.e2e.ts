@@ -230,6 +230,7 @@ const FIGURES: Readonly<Record<string, Figures>> = {
   differences: {
     of: 'dense',
     rows: async (f) => {
+      const CAUSES: Record<string, string> = { token: 'other row of a weight', 'kv-window': 'longer KV cache' }; // prettier-ignore
       const { differing, first_differences: first } = await f.get<Determinism>('determinism');
       const names = Object.entries(differing).filter(([, count]) => count > 0);
       return Promise.all(
@@ -239,7 +240,7 @@ const FIGURES: Readonly<Record<string, Figures>> = {
           const tensors = await sql(f, `SELECT tensor_name FROM access WHERE ${where}`);
           // The named op of this step accesses the tensor.
           expect(tensors.map(({ tensor_name: name }) => name)).toContain(one?.tensor_name);
-          return { cause, accesses, 'first in step': one?.step ?? null, op: one?.op ?? null, tensor: one?.tensor_name ?? '' }; // prettier-ignore
+          return { cause: CAUSES[cause] ?? cause, accesses, 'first in step': one?.step ?? null, op: one?.op ?? null, tensor: one?.tensor_name ?? '' }; // prettier-ignore
         }),
       );
     },

@@ -15,6 +15,14 @@ const SPENT = [
 
 const VERDICTS = ['clean', 'contended', 'throttled', 'disk', 'unknown'] as const;
 
+const CAUSES = {
+  token: 'other row of a weight',
+  'kv-window': 'longer KV cache',
+  experts: 'other experts',
+  graph: 'other ops',
+  unfinished: 'step cancelled',
+} as const;
+
 export const CHECKS: readonly ChartSpec[] = [
   {
     id: 'repeat',
@@ -53,7 +61,7 @@ export const CHECKS: readonly ChartSpec[] = [
         const of = (cause: string) => first.find((one) => one.cause === cause);
         return {
           key: { name: 'cause', of: 'name' },
-          keys: causes,
+          keys: causes.map((cause) => CAUSES[cause]),
           picks: causes.map((cause) => ({ of: 'step', name: String(of(cause)?.step ?? '') })),
           series: [{ name: 'accesses', unit: 'count', values: causes.map((cause) => differing[cause]) }],
           more: [
