@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <utility>
 
+#include "tracer/engine/compute_threads.h"
 #include "tracer/engine/model_check.h"
 #include "tracer/engine/self_check.h"
 #include "tracer/gguf/file_stamp.h"
@@ -220,6 +221,10 @@ std::shared_ptr<GenerationQueue::Job> GenerationQueue::Impl::next_job() {
   std::unique_lock lock(mutex, std::defer_lock);
   std::unique_lock notify_lock(notify_mutex, std::defer_lock);
   for (;;) {
+    lock.lock();
+    const bool is_idle = waiting.empty();
+    lock.unlock();
+    if (is_idle) end_compute_threads();  // another model may run meanwhile
     lock.lock();
     wake.wait(lock, [this] { return stopping || !waiting.empty(); });
     lock.unlock();
