@@ -33,9 +33,14 @@ ModelMemory model_memory(const GraphTemplate& graph, const SessionInfo& info) {
 
 std::expected<std::shared_ptr<const GraphTemplate>, TraceError> last_graph(
     const SessionIndex& index, const SessionReader& reader) {
-  for (const IndexedStep& step : index.steps() | std::views::reverse)
-    if (step.series != kNone) return reader.graph(index.series()[step.series].graph);
-  return nullptr;
+  const IndexedStep* interrupted = nullptr;
+  for (const IndexedStep& step : index.steps() | std::views::reverse) {
+    if (step.series == kNone) continue;
+    if (!step.interrupted) return reader.graph(index.series()[step.series].graph);
+    if (interrupted == nullptr) interrupted = &step;
+  }
+  if (interrupted == nullptr) return nullptr;
+  return reader.graph(index.series()[interrupted->series].graph);
 }
 
 std::expected<ModelMemory, TraceError> model_memory(const SessionIndex& index,
@@ -49,16 +54,19 @@ std::expected<ModelMemory, TraceError> model_memory(const SessionReader& reader,
                                                     const SessionInfo& info) {
   const auto steps = reader.step_count();
   if (!steps) return std::unexpected(steps.error());
-  // Nearly always the last step has one.
+  // Nearly always the last step is complete.
+  TemplateId last{};
   for (std::uint32_t i = *steps; i-- > 0;) {
     const auto step = reader.step(StepId{i});
     if (!step) return std::unexpected(step.error());
     if (step->graph.v == 0) continue;
-    const auto graph = reader.graph(step->graph);
-    if (!graph) return std::unexpected(graph.error());
-    return model_memory(**graph, info);
+    const bool is_complete = !step->aborted && !step->dropped;
+    if (is_complete || last.v == 0) last = step->graph;
+    if (is_complete) break;
   }
-  return ModelMemory{};
+  if (last.v == 0) return ModelMemory{};
+  return reader.graph(last).transform(
+      [&](const auto& graph) { return model_memory(*graph, info); });
 }
 
 }  // namespace tt

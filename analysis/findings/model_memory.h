@@ -13,7 +13,7 @@
 
 namespace tt {
 
-// Bytes of the tensors of the last graph, each once, without views.
+// Bytes of the tensors of last_graph(), each once, without views.
 struct ModelMemory {
   Bytes file{}, repacked{}, kv{}, recurrent{};  // `file`: and weights in plain memory
   Bytes touched_compute{};                      // the part of the compute buffers that ops touched
@@ -27,10 +27,11 @@ struct ModelMemory {
 };
 bool is_recurrent_state(const Tensor& tensor);
 ModelMemory model_memory(const GraphTemplate& graph, const SessionInfo& info);
-// The last graph that was evaluated; null: none.
+// The graph of the last step that ran to its end, else of the last one; null: none. That of an
+// interrupted step may lack layers.
 std::expected<std::shared_ptr<const GraphTemplate>, TraceError> last_graph(
     const SessionIndex& index, const SessionReader& reader);
-// Of the last graph of the session; empty: it has none.
+// Of last_graph(); empty: the session has none.
 std::expected<ModelMemory, TraceError> model_memory(const SessionIndex& index,
                                                     const SessionReader& reader);
 std::expected<ModelMemory, TraceError> model_memory(const SessionReader& reader,

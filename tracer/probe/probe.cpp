@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <ranges>
+#include <utility>
 
 #include "tracer/probe/value_stats.h"
 
@@ -579,7 +581,12 @@ std::unique_ptr<GraphInstance> Probe::learned_prefix() {
 std::unique_ptr<GraphInstance> Probe::learned_instance() {
   ProbedGraph built = build_template(nodes_, spans_, layout_);
   if (built.coverage.weights >= coverage_.weights) coverage_ = built.coverage;
-  if (built.buffers.kv >= buffer_sizes_.kv) {
+  // The graph of a cancelled step lacks layers.
+  const auto layers = [](const BufferSizes& of) {
+    return std::ranges::fold_left(of.layers_by_cells | std::views::values, 0U, std::plus());
+  };
+  if (std::pair(built.buffers.kv, layers(built.buffers)) >=
+      std::pair(buffer_sizes_.kv, layers(buffer_sizes_))) {
     buffer_sizes_.kv = built.buffers.kv;
     buffer_sizes_.layers_by_cells = std::move(built.buffers.layers_by_cells);
   }

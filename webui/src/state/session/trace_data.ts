@@ -112,9 +112,12 @@ export class TraceData {
     return firstGap(this.tokens, from);
   }
 
-  // The graph template of the last step that has one; 0: none. A step whose data was lost has none.
+  // The graph template of the last step that has one, that of a cancelled step only if there is no
+  // other: it may lack layers. 0: none. A step whose data was lost has none.
   latestTemplate(): number {
-    return this.steps.findLast((step) => (step?.template ?? 0) !== 0)?.template ?? 0;
+    const has = (step: StepSummary | undefined): boolean => (step?.template ?? 0) !== 0;
+    const latest = this.steps.findLast((step) => has(step) && step?.aborted === false);
+    return (latest ?? this.steps.findLast(has))?.template ?? 0;
   }
 
   // The first steps that have not arrived, apart from `coming`, consecutive steps that will be added.
