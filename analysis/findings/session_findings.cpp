@@ -558,6 +558,9 @@ void find_repeat(const SessionFigures& f, std::vector<Finding>& out) {
     };
     found.figures.add("pairs", Count, static_cast<double>(f.determinism.pairs))
         .add("same_weights", Count, static_cast<double>(f.determinism.same_weights))
+        .add("identical", Count, static_cast<double>(f.determinism.identical))
+        .add("accesses_of_other_rows", Count, differing(Cause::Token))
+        .add("accesses_of_other_cells", Count, differing(Cause::KvWindow))
         .add("accesses_of_other_experts", Count, differing(Cause::Experts))
         .add("accesses_of_other_graph", Count, differing(Cause::Graph));
     if (f.experts_followed > 0)

@@ -375,7 +375,10 @@ std::string limit_text(const Finding& finding) {
     constexpr std::uint64_t kFewSteps = 16;
     const std::uint64_t clean = count(f, "clean_steps");
     if (clean == 0) {
-      text += " No step was clean: which op and layer take the most time is not known.";
+      text +=
+          " No step was clean: which op and layer take the most time is not known. Tables and "
+          "charts "
+          "show times that include the waiting.";
     } else if (clean < kFewSteps) {
       of_steps = std::format(" in {} of {}", counted(clean, "clean step"), finding.basis.steps);
     }
@@ -410,9 +413,16 @@ std::string repeat_text(const Figures& f) {
   if (pairs == 0) return "There are no two generated tokens to compare.";
   const bool has_experts = f.number("experts_again").has_value();
   const bool other_graph = has(f, "accesses_of_other_graph");
-  if (same == pairs)
-    return std::format("In all {} of consecutive generated tokens, both read the same weights.",
-                       counted(pairs, "pair"));
+  if (same == pairs) {
+    std::vector<std::string> others;
+    if (has(f, "accesses_of_other_rows")) others.emplace_back("another row of the embedding");
+    if (has(f, "accesses_of_other_cells")) others.emplace_back("more of the KV cache");
+    return std::format("In all {} of consecutive generated tokens, both read the same weights{}.",
+                       counted(pairs, "pair"),
+                       count(f, "identical") == pairs ? ", with the same accesses"
+                       : others.empty()               ? ""
+                                                      : "; the second reads " + listed(others));
+  }
   if (has_experts && !other_graph)
     return std::format(
         "Each generated token reads the same weights as the previous token, except experts: {} of "

@@ -684,6 +684,18 @@ TEST(Report, SaysHowManyExpertsATokenSharesWithThePreviousOne) {
   const auto found = [&](const char* text) { return std::ranges::contains(findings_of(f), text); };
   EXPECT_TRUE(
       found("In 0 of 4 pairs of consecutive generated tokens, both read the same weights."));
+  f.determinism.same_weights = 4;
+  EXPECT_TRUE(found("In all 4 pairs of consecutive generated tokens, both read the same weights."));
+  f.determinism.differing[std::to_underlying(Cause::Token)] = 4;
+  f.determinism.differing[std::to_underlying(Cause::KvWindow)] = 8;
+  EXPECT_TRUE(found(
+      "In all 4 pairs of consecutive generated tokens, both read the same weights; the second "
+      "reads another row of the embedding and more of the KV cache."));
+  f.determinism.identical = 4;
+  EXPECT_TRUE(
+      found("In all 4 pairs of consecutive generated tokens, both read the same weights, with the "
+            "same accesses."));
+  f.determinism.identical = f.determinism.same_weights = 0;
   f.experts_followed = 40;
   f.experts_turned = 25;
   EXPECT_TRUE(
