@@ -688,7 +688,7 @@ static Fields<StepTimes> fields_of(const StepTimes*) {
 }
 
 Fields<TimedSteps> fields_of(const TimedSteps*) {
-  return Fields<TimedSteps>()
+  return Fields<TimedSteps>("TimedSteps")
       .add("phase", "", &TimedSteps::phase)
       .add("steps", "number of these steps", &TimedSteps::used)
       .add("tokens", "that these steps evaluate", &TimedSteps::tokens)

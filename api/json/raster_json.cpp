@@ -43,23 +43,41 @@ Json axis_json(const RasterAxis& axis) {
           {"rows", axis.rows},          {"sections", std::move(sections)}};
 }
 
-Json description(const Raster& raster) {
-  return {{"value", to_text(raster.value)},
-          {"x", axis_json(raster.x)},
-          {"y", axis_json(raster.y)},
-          {"largest", number_json(raster.largest)},
-          {"shown", number_json(raster.shown)},
-          {"total", number_json(raster.total)},
-          {"damaged_steps", raster.damaged_steps},
-          {"left_out_steps", raster.left_out_steps}};
+Json figures_json(const RowFigures& figures) {
+  const auto each = [&](double RowFigures::Row::* figure) {
+    Json all = Json::array();
+    for (const auto& row : figures.rows) all.push_back(row ? number_json(*row.*figure) : Json());
+    return all;
+  };
+  return {{"phase", to_text(figures.phase)},
+          {"units", figures.units},
+          {"left_out", figures.left_out},
+          {"times", figures.times ? to_json(*figures.times) : Json()},
+          {"mean", each(&RowFigures::Row::mean)},
+          {"p5", each(&RowFigures::Row::p5)},
+          {"median", each(&RowFigures::Row::median)},
+          {"p95", each(&RowFigures::Row::p95)}};
+}
+
+Json description(const Raster& raster, const RowFigures* figures) {
+  Json out = {{"value", to_text(raster.value)},
+              {"x", axis_json(raster.x)},
+              {"y", axis_json(raster.y)},
+              {"largest", number_json(raster.largest)},
+              {"shown", number_json(raster.shown)},
+              {"total", number_json(raster.total)},
+              {"damaged_steps", raster.damaged_steps},
+              {"left_out_steps", raster.left_out_steps}};
+  if (figures) out["row_figures"] = figures_json(*figures);
+  return out;
 }
 
 }  // namespace
 
 // Cells are appended to the text directly: a Json value per cell would need four times the
 // memory.
-std::string json_of(const Raster& raster) {
-  std::string out = text_of(description(raster));
+std::string json_of(const Raster& raster, const RowFigures* figures) {
+  std::string out = text_of(description(raster, figures));
   out.back() = ',';
   out += R"("cells":[)";
   for (std::size_t y = 0; y < raster.y.pixels; ++y) {
@@ -73,13 +91,13 @@ std::string json_of(const Raster& raster) {
   return out += "]}";
 }
 
-std::string columns_of(const Raster& raster) {
+std::string columns_of(const Raster& raster, const RowFigures* figures) {
   const std::vector<float> cells(raster.cells.begin(), raster.cells.end());
   return raster_frame({.width = raster.x.pixels,
                        .height = raster.y.pixels,
                        .largest = raster.largest,
                        .total = raster.total},
-                      cells, text_of(description(raster)));
+                      cells, text_of(description(raster, figures)));
 }
 
 std::string raster_frame(const RasterHead& head, std::span<const float> cells,

@@ -8,14 +8,15 @@
 #include <string_view>
 
 #include "analysis/aggregate/raster.h"
+#include "analysis/aggregate/row_figures.h"
 
 namespace tt {
 
-// A raster as JSON.
-std::string json_of(const Raster& raster);
+// A raster as JSON. `figures`: of its rows; nullptr: not asked for.
+std::string json_of(const Raster& raster, const RowFigures* figures = nullptr);
 // Media type of the binary form, with cells as 32-bit floats.
 inline constexpr const char* kColumnsType = "application/vnd.tensor-trace.columns";
-std::string columns_of(const Raster& raster);
+std::string columns_of(const Raster& raster, const RowFigures* figures = nullptr);
 
 // A raster of api/raster_format.md: `cells` has width * height values, `text` is the JSON without
 // the cells.

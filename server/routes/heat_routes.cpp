@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/aggregate/raster.h"
+#include "analysis/aggregate/row_figures.h"
 #include "analysis/parameters/filter_parameters.h"
 #include "api/json/raster_json.h"
 #include "server/http/session_query_handler.h"
@@ -68,6 +69,15 @@ Axis location_axis(const Request& request, ParameterReader& read, Axis default_v
   return axis;
 }
 
+// Whether the answer has the figures of the rows: of the steps or tokens of x.
+bool wants_figures(const Request& request, ParameterReader& read, const RasterQuery& query) {
+  const bool wanted = read.take(flag_parameter(request, "row_figures")).value_or(false);
+  if (wanted && query.x.axis != Axis::Step && query.x.axis != Axis::Token)
+    read.take(OrProblem<int>(std::unexpected(Problem{
+        ErrorCode::BadRequest, "\"row_figures\" is for the x axes step and token. Set x."})));
+  return wanted;
+}
+
 // What the routes of this file use.
 struct Services {
   SessionStore& sessions;
@@ -83,14 +93,16 @@ void handle_raster_query(const Services& services, const Request& request, Respo
   ParameterReader read;  // make_query reports its problem
   const LeaveOut leave_out = filter_query(request, read).leave_out;
   const std::string& id = request.path_params.at("id");
-  const bool is_built = indexes.is_built(leave_out, id, sessions.tag(id));
+  // Row figures read every step, also with an index.
+  const bool is_built =
+      indexes.is_built(leave_out, id, sessions.tag(id)) && !request.has_param("row_figures");
   handle_session_query(sessions, queue, request, response, make_query,
                        is_built ? Work::Small : Work::AllSteps);
 }
 
 // JSON, or the format of api/raster_format.md with format=columns.
 auto raster_query(const Services& services, const Request& request, ParameterReader& read,
-                  const RasterQuery& parsed, const FilterQuery& part) {
+                  const RasterQuery& parsed, const FilterQuery& part, bool has_figures = false) {
   const bool columns = read.take(columns_parameter(request, parsed.x.pixels, parsed.y.pixels));
   return [=, id = request.path_params.at("id")](
              const SessionReader& reader,
@@ -105,10 +117,17 @@ auto raster_query(const Services& services, const Request& request, ParameterRea
     const auto index =
         indexes.get_or_build(part.leave_out, id, sessions.tag(id), reader, keep_going);
     if (!index) return std::unexpected(index.error());
-    return raster(**index, query, keep_going).transform([&](const Raster& found) {
-      return columns ? TextResponse{columns_of(found), kColumnsType}
-                     : TextResponse{json_of(found), "application/json"};
-    });
+    const auto found = raster(**index, query, keep_going);
+    if (!found) return std::unexpected(found.error());
+    std::optional<RowFigures> figures;
+    if (has_figures) {
+      auto of_rows = row_figures(**index, query, *found, keep_going);
+      if (!of_rows) return std::unexpected(of_rows.error());
+      figures = *std::move(of_rows);
+    }
+    const RowFigures* shown = figures ? &*figures : nullptr;
+    return columns ? TextResponse{columns_of(*found, shown), kColumnsType}
+                   : TextResponse{json_of(*found, shown), "application/json"};
   };
 }
 
@@ -122,7 +141,8 @@ void add_raster_routes(httplib::Server& http, const Services& services) {
                                         "height", kDefaultPictureHeight, "y_from", "y_to"),
                               .value = value_of(request, read),
                               .filter = part.filter};
-      return raster_query(services, request, read, query, part);
+      return raster_query(services, request, read, query, part,
+                          wants_figures(request, read, query));
     });
   });
 

@@ -94,9 +94,42 @@ TEST(HeatRoutes, AllViewsHaveTheSameTotal) {
   EXPECT_EQ(map["cells"], json::array({{192, 192, 192, 192}})) << "attn_q, in three steps";
 }
 
+TEST(HeatRoutes, RowFiguresAreOfSingleStepsOnRequest) {
+  HeatServer server;
+  EXPECT_FALSE(server.ask("heatmap?x=step").body.contains("row_figures"));
+  EXPECT_FALSE(server.ask("heatmap?x=step&row_figures=false").body.contains("row_figures"));
+  // Three equal steps of two tokens: a prompt and two that generate. The layers take 50, 40 and 60
+  // ns.
+  const std::string of = "heatmap?y=layer&width=1&row_figures=true&value=";
+  const json times = server.ask(of + "time&x=step").body;
+  const json& figures = times["row_figures"];
+  EXPECT_EQ(times["cells"], json({{150}, {120}, {180}})) << times;
+  EXPECT_EQ(figures["phase"], "generate");
+  EXPECT_EQ(figures["units"], 2);
+  EXPECT_EQ(figures["left_out"], 0);
+  EXPECT_EQ(figures["times"]["steps"], 2);
+  for (const char* figure : {"mean", "p5", "median", "p95"})
+    EXPECT_EQ(figures[figure], json({50, 40, 60})) << figure;
+  // A token has half of its step. Each step of a prompt counts once.
+  const json tokens = server.ask(of + "time&x=token").body["row_figures"];
+  EXPECT_EQ(tokens["units"], 4);
+  EXPECT_EQ(tokens["median"], json({25, 20, 30}));
+  const json prompt = server.ask(of + "bytes&x=token&phase=prompt").body["row_figures"];
+  EXPECT_EQ(prompt["phase"], "prompt");
+  EXPECT_EQ(prompt["units"], 1);
+  const json bytes = server.ask(of + "bytes&x=step&x_from=1&x_to=2").body;
+  EXPECT_EQ(bytes["row_figures"]["units"], 1);
+  EXPECT_TRUE(bytes["row_figures"]["times"].is_null());
+  for (std::size_t row = 0; row < 3; ++row)
+    EXPECT_EQ(bytes["row_figures"]["mean"][row], bytes["cells"][row][0]);
+  for (const char* wrong : {"heatmap?x=layer&row_figures=true", "heatmap?x=time&row_figures=true",
+                            "heatmap?x=step&row_figures=2"})
+    EXPECT_EQ(server.ask(wrong).status, 400) << wrong;
+}
+
 TEST(HeatRoutes, ColumnFormatMatchesJson) {
   HeatServer server;
-  const std::string target = "heatmap?x=layer&y=component&value=bytes";
+  const std::string target = "heatmap?x=step&y=component&value=bytes&row_figures=true";
   json plain = server.ask(target).body;
   const auto answer = server.client().Get("/api/v1/sessions/small/" + target + "&format=columns");
   ASSERT_TRUE(answer);
