@@ -146,6 +146,9 @@ async function picture({ target }: Ask, answers: Answers): Promise<Response | nu
   const { path, query } = split(target);
   if (!path.endsWith('/heatmap') || query.get('format') !== 'columns') return null;
   const pixels = (of: URLSearchParams): number => number(of, 'width') * number(of, 'height');
+  // The figures of rows are held for the whole axes only.
+  if (query.has('row_figures'))
+    return query.has('x_from') || query.has('y_from') ? null : held(target, answers, PART, pixels);
   const own = await held(target, answers, PART, pixels);
   // The sum over all steps is that of the picture by step.
   const isAll = own === null && query.get('x') === 'all';

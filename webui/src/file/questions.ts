@@ -8,6 +8,7 @@ import type { Ask, Send } from '../net/call';
 import type { PictureQuery } from '../net/types';
 import { CHARTS } from '../panels/analytics/all_charts';
 import { scopeOf } from '../panels/analytics/spec';
+import { figuresQuery } from '../panels/map/map_pictures';
 import { PRESETS, tracksOf, VALUES, Y_AXES } from '../panels/map/map_options';
 import { bufferSql } from '../panels/map/buffer_tensors';
 import { askMeanAttention, LOOK_CHUNK } from '../panels/chat/token_attention';
@@ -62,6 +63,8 @@ const filled = (text: string): string =>
 // and bytes are as fine as a large screen.
 export const UNITS = { width: 4096, height: 4096 } as const;
 export const PIXELS = { width: 2048, height: 1024 } as const;
+
+const WHOLE = { x: null, y: null } as const; // what is in view
 
 const PHASES: readonly PhaseFilter[] = ['all', 'generate', 'prompt'];
 
@@ -142,7 +145,12 @@ export async function questions(): Promise<readonly Question[]> {
   await add({ each: 'template' }, (api) => api.graph(SESSION, TEMPLATE));
   await add({ each: 'layer' }, (api) => api.layer(SESSION, STEP, LAYER));
   await add({ each: 'template' }, (api) => api.query(SESSION, bufferSql(STEP), MAX_PAGE_ROWS));
-  for (const picture of pictures()) await add(once, (api) => api.heatmap(SESSION, sized(picture)));
+  const addPicture = async (picture: PictureQuery): Promise<void> => {
+    await add(once, (api) => api.heatmap(SESSION, picture));
+    if (picture.x !== 'step' && picture.x !== 'token') return;
+    await add(once, (api) => api.heatmap(SESSION, figuresQuery(picture, WHOLE)));
+  };
+  for (const picture of pictures()) await addPicture(sized(picture));
   for (const phase of PHASES) {
     const part = phase === 'all' ? {} : { phase };
     await add(once, (api) => api.sequentiality(SESSION, { ...part, limit: 0 }));
@@ -162,8 +170,7 @@ export async function questions(): Promise<readonly Question[]> {
         return asks ? Promise.all(asks(session)) : load(session);
       });
     if (phase === 'all') continue;
-    for (const picture of pictures())
-      await add(once, (api) => api.heatmap(SESSION, { ...sized(picture), phase }));
+    for (const picture of pictures()) await addPicture({ ...sized(picture), phase });
   }
   await add(once, (_, session) => askCaptured(session, null));
   await add({ each: 'output' }, (_, session) => askCaptured(session, STEP));

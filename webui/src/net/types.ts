@@ -357,12 +357,24 @@ const pictureAxis = object<PictureAxis>({
   rows: list(str),
   sections: list(object<PictureAxis['sections'][number]>({ name: str, from: num, to: num })),
 });
+const figureOfRows = list(nullable(num));
+const rowFigures = object<NonNullable<PictureHead['row_figures']>>({
+  phase: str,
+  units: num,
+  left_out: num,
+  times: nullable(object<Schemas['TimedSteps']>({ verdict: nullable<Schemas['Verdict']>(str) })),
+  mean: figureOfRows,
+  p5: figureOfRows,
+  median: figureOfRows,
+  p95: figureOfRows,
+});
 export const pictureHead = object<PictureHead>({
   x: pictureAxis,
   y: pictureAxis,
   largest: num,
   shown: num,
   total: num,
+  row_figures: optional(rowFigures),
 });
 
 const readOrder = object<Schemas['ReadOrder']>({

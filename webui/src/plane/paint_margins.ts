@@ -5,18 +5,11 @@ import { sectionsIn } from './axis';
 import { clipped, type Ctx } from './canvas';
 import { xOf, yOf, type PlaneLayout, type Rect, type TrackLayout } from './layout';
 import { MIN_LINE_COLUMN } from './paint_cells';
-import {
-  columnSums,
-  pixelStart,
-  rowMeans,
-  rowQuantiles,
-  type Columns,
-  type Raster,
-  type RowQuantiles,
-} from './raster';
+import { columnSums, pixelStart, rowMeans, type Raster } from './raster';
 import { spanOf, type Range } from './range';
 import type { Together } from './scene';
 import { Mark, type MarkedPixels } from './sources/column_marks';
+import type { RowFigures } from './sources/row_figures';
 import type { PlaneTheme } from './theme';
 
 // ---- Marks of the columns ----------------------------------------------------------------
@@ -166,63 +159,72 @@ export function paintSums(
   });
 }
 
-export interface RowFigures {
+// Figures of the rows: pixels of y, with values per unit of y.
+export interface Figures {
   readonly title: readonly string[]; // lines
-  readonly values: Float32Array; // by pixel row
+  readonly y: Range;
+  readonly values: readonly number[] | Float32Array;
 }
 
-export interface Figures extends RowFigures {
-  readonly raster: Raster;
-  readonly text: (value: number) => string;
+// Means over an x axis of which no unit is a step or token.
+export function meansOf(raster: Raster, view: Range, isPart: boolean, xName: string): Figures {
+  const of = xName === 'time' ? xName : `${xName}s`;
+  const title = [`mean over ${of}`, ...(isPart ? [PART] : [])];
+  return { title, y: raster.y, values: rowMeans(raster, view) };
 }
 
-// Where `columns` says over what: medians of times, means of bytes and counts, as in the tables. Else
-// means over the x axis.
-export function figuresOf(
-  raster: Raster,
-  view: Range,
-  columns: Columns | null,
-  isPart: boolean, // of the x axis
-  xName: string,
-): RowFigures {
-  const part = isPart ? ['of the visible part'] : [];
-  if (!columns) {
-    const of = xName === 'time' ? xName : `${xName}s`;
-    return { title: [`mean over ${of}`, ...part], values: rowMeans(raster, view) };
-  }
-  const found = rowQuantiles(raster, view, columns);
-  const isTime = columns.worth !== null;
-  const title = `${isTime ? 'median' : 'mean'}, ${found.of}`;
-  const steps = basisOfRows(found, xName);
+// Medians of times, means of bytes and counts, as in the tables.
+export function figuresOf({ of, x, y }: RowFigures, xName: string): Figures {
+  const shown = of.times ? of.median : of.mean;
+  const basis = basisOf(of, xName);
   return {
-    title: [title, ...(steps === '' ? [] : [steps]), ...part],
-    values: isTime ? found.median : found.mean,
+    title: [
+      `${of.times ? 'median' : 'mean'}, ${phaseOf(of)}`,
+      ...(basis === '' ? [] : [basis]),
+      ...(x ? [PART] : []),
+    ],
+    y,
+    values: shown.map((value, row) => (value ?? 0) / unitsOf(y, shown.length, row)),
   };
 }
 
+const PART = 'of the visible part';
+
+export const unitsOf = (y: Range, rows: number, row: number): number =>
+  Math.max(1, pixelStart(y, rows, row + 1) - pixelStart(y, rows, row));
+
+export const phaseOf = ({ phase }: RowFigures['of']): string =>
+  phase === 'generate' ? 'generated' : phase;
+
 // "of 12 clean steps", "of disturbed steps"; '': of all.
-export const basisOfRows = ({ units, left, worth }: RowQuantiles, xName: string): string =>
-  worth === 1
-    ? `of disturbed ${xName}s`
-    : left > 0
-      ? `of ${formatCount(units)} ${worth === 2 ? 'clean ' : ''}${units === 1 ? xName : `${xName}s`}`
-      : '';
+export function basisOf(
+  { phase, units, left_out, times }: RowFigures['of'],
+  xName: string,
+): string {
+  const unit = phase === 'generate' ? xName : 'step'; // the tokens of a prompt share a step
+  if (units === 0) return `no clean ${unit}`;
+  const isDisturbed = times !== null && times.verdict !== null && times.verdict !== 'clean';
+  if (isDisturbed) return `of disturbed ${unit}s`;
+  if (left_out === 0) return '';
+  return `of ${formatCount(units)} ${times ? 'clean ' : ''}${units === 1 ? unit : `${unit}s`}`;
+}
 
 // Bars right of the plot: a figure of each row.
 export function paintFigures(
   ctx: Ctx,
   layout: PlaneLayout,
   track: TrackLayout,
-  { title, values, raster, text }: Figures,
+  { title, y: range, values }: Figures,
+  text: (value: number) => string,
   theme: PlaneTheme,
 ): void {
   if (layout.margin === 0) return;
   const { plot, y } = track;
   const box = { x: plot.x + plot.w + layout.lanes + 8, w: layout.margin - 16 };
-  const { height } = raster;
+  const height = values.length;
   const inView: number[] = [];
   for (let row = 0; row < height; row += 1) {
-    const [from, to] = [pixelStart(raster.y, height, row), pixelStart(raster.y, height, row + 1)];
+    const [from, to] = [pixelStart(range, height, row), pixelStart(range, height, row + 1)];
     if (to > y.from && from < y.to) inView.push(values[row] ?? 0);
   }
   const max = inView.reduce((most, value) => Math.max(most, value), 0);
@@ -236,7 +238,7 @@ export function paintFigures(
   if (!(max > 0)) return;
   clipped(ctx, { x: box.x, y: plot.y, w: layout.margin - 8, h: plot.h }, () => {
     for (let row = 0; row < height; row += 1) {
-      const [from, to] = [pixelStart(raster.y, height, row), pixelStart(raster.y, height, row + 1)];
+      const [from, to] = [pixelStart(range, height, row), pixelStart(range, height, row + 1)];
       if (to <= y.from || from >= y.to) continue;
       const [y0, y1] = [yOf(track, from), yOf(track, to)];
       const gap = y1 - y0 >= 5 ? 1 : 0;

@@ -11,11 +11,12 @@ import { paintLabels, paintNames } from './paint_axes';
 import { paintCells, paintGrid } from './paint_cells';
 import {
   figuresOf,
+  meansOf,
   paintFigures,
   paintMarks,
   paintSums,
   paintTogether,
-  type RowFigures,
+  type Figures,
 } from './paint_margins';
 import { paintLanes } from './paint_lanes';
 import {
@@ -33,6 +34,7 @@ import { cellAt, pixelOf, pixelStart, type Raster } from './raster';
 import { clip, outwards, type Range } from './range';
 import { sameScale, scaleOf, type Scale } from './scale';
 import type { Scene } from './scene';
+import type { RowFigures } from './sources/row_figures';
 import type { Source } from './sources/source';
 import { themeOf, type PlaneTheme } from './theme';
 import { paintInto, within } from '../ui/paint_into';
@@ -60,9 +62,10 @@ export class PlanePainter {
   private readonly dirty: Record<PlanePart, boolean> = { base: true, overlay: true, hover: true };
   private frame = 0;
   private theme: PlaneTheme | null = null;
-  // By track: the picture that scale and margins refer to, and the figures of its rows.
+  // By track: the picture that scale and margins refer to, and the figures of the rows.
   private best: readonly Raster[] = [];
-  private figures: readonly RowFigures[] = [];
+  private figures: readonly (Figures | null)[] = [];
+  private answers: readonly (RowFigures | null)[] = []; // of which the figures are
   private scaledMs = 0; // when the scale was computed
   private scaledOf: readonly Source[] = []; // and of what
   private scaleTimer: ReturnType<typeof setTimeout> | null = null;
@@ -88,7 +91,12 @@ export class PlanePainter {
     this.request('base', 'overlay', 'hover');
   }
 
-  // The picture that the margins refer to, by track.
+  // The figures of the rows of a track that are shown; null: none have arrived.
+  rowFigures(track: number): RowFigures | null {
+    return this.answers[track] ?? null;
+  }
+
+  // The picture that the scale refers to, by track.
   raster(track: number): Raster | null {
     return this.best[track] ?? null;
   }
@@ -155,11 +163,25 @@ export class PlanePainter {
     const best = pictures.flatMap((list) => list.at(-1) ?? []);
     const isNew = best.length !== this.best.length || best.some((one, i) => one !== this.best[i]);
     this.best = best;
-    if (isNew) this.painted.value += 1;
-    const isPart = this.parts.camera.peek().x !== null;
-    this.figures = best.map((raster) =>
-      figuresOf(raster, layout.x, scene.medians, isPart, scene.x.name),
-    );
+    const { x, ys } = this.parts.camera.peek();
+    const answers = scene.tracks.map(({ y, figures }, i) => {
+      const track = layout.tracks[i];
+      const isPartOfBytes = y.kind === 'bytes' && (ys[i] ?? null) !== null;
+      if (!figures || !track) return null;
+      return figures.of({
+        x: x && outwards(layout.x, scene.x.whole),
+        y: isPartOfBytes ? outwards(track.y, y.whole) : null,
+      });
+    });
+    const isAnswered = answers.some((one, i) => one !== this.answers[i]);
+    if (isNew || isAnswered) this.painted.value += 1;
+    this.figures = scene.tracks.map(({ figures }, i) => {
+      const [raster, answer] = [best[i], answers[i]];
+      if (!figures) return raster ? meansOf(raster, layout.x, x !== null, scene.x.name) : null;
+      if (answer && answer === this.answers[i]) return this.figures[i] ?? null;
+      return answer ? figuresOf(answer, scene.x.name) : null;
+    });
+    this.answers = answers;
     let scale = this.parts.scale.peek();
     if (isNew || scale.log !== scene.log) scale = this.scaleFor(best, scene);
     const { palette, shown, marks } = scene;
@@ -178,12 +200,8 @@ export class PlanePainter {
         ctx,
         layout,
         track,
-        {
-          title: i === 0 && scene.x.kind !== 'one' ? figures.title : [],
-          values: figures.values,
-          raster,
-          text: (value) => scene.valueText(value, i),
-        },
+        i === 0 && scene.x.kind !== 'one' ? figures : { ...figures, title: [] },
+        (value) => scene.valueText(value, i),
         theme,
       );
     });
@@ -266,9 +284,9 @@ export class PlanePainter {
     }
     const cell = this.cellOf(hit);
     const axis = scene.tracks[hit.track]?.y;
-    const raster = this.best[hit.track];
-    const row = raster && hit.y !== null ? pixelOf(raster.y, raster.height, hit.y) : -1;
-    const value = row >= 0 ? (this.figures[hit.track]?.values[row] ?? 0) : 0;
+    const figures = this.figures[hit.track];
+    const row = figures && hit.y !== null ? pixelOf(figures.y, figures.values.length, hit.y) : -1;
+    const value = row >= 0 ? (figures?.values[row] ?? 0) : 0;
     const name = axis && hit.y !== null ? positionText(axis, hit.y) : '';
     const figure = value > 0 ? scene.valueText(value, hit.track) : '';
     this.marks.show(layout, { hit, ...cell, name, figure });

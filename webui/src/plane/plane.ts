@@ -26,6 +26,7 @@ import type { HoverPlace, PlaneParts } from './parts';
 import type { Raster } from './raster';
 import { clip, outwards, panRange, spanOf, zoomRange, type Range } from './range';
 import type { Scene } from './scene';
+import type { RowFigures } from './sources/row_figures';
 
 const GROWTH_MS = 125;
 
@@ -76,7 +77,12 @@ export class Plane implements PlaneInput {
     return this.painter.painted;
   }
 
-  // The picture that the margins refer to, by track.
+  // The figures of the rows of a track that are shown; null: none have arrived.
+  rowFigures(track: number): RowFigures | null {
+    return this.painter.rowFigures(track);
+  }
+
+  // The picture that the scale refers to, by track.
   raster(track: number): Raster | null {
     return this.painter.raster(track);
   }
@@ -344,7 +350,8 @@ export class Plane implements PlaneInput {
       // A growing session: less often than the user's own movements.
       effect(() => {
         void scene.value;
-        for (const { source } of scene.value?.tracks ?? []) void source.version.value;
+        for (const { source, figures } of scene.value?.tracks ?? [])
+          void [source.version.value, figures?.version.value];
         if (performance.now() - this.painter.paintedMs > GROWTH_MS) {
           this.changed(); // in the same frame as the other views
           if (this.growthTimer !== null) clearTimeout(this.growthTimer);

@@ -4,7 +4,6 @@
 // start of pixel p + 1 (docs/heat.md). A cell is the sum over the pixel divided by the units of
 // both axes that it covers, for example bytes per token and byte of the file. So the colours do not
 // depend on the zoom.
-import { quantile } from '../quantile';
 import { sectionsIn, type Section } from './axis';
 import { spanOf, type Range } from './range';
 import { levelOf, type Scale } from './scale';
@@ -119,93 +118,6 @@ export function rowMeans(raster: Raster, view: Range): Float32Array {
     means[row] = sum / whole;
   }
   return means;
-}
-
-// Which columns the figures of rows are over.
-export interface Columns {
-  readonly generatedFrom: number; // the first generated unit of x; those before are the prompt
-  readonly ends: (unit: number) => boolean; // whether a step ends with the unit
-  // What the time of a unit is worth; null: the values are no times. 2: of the model alone. 1: the
-  // machine disturbed it. 0: learned, interrupted or the first step.
-  readonly worth: ((unit: number) => 0 | 1 | 2) | null;
-}
-
-// By pixel row; 0: no column has a value.
-export interface RowQuantiles {
-  readonly of: 'generated' | 'prompt';
-  readonly units: number; // that they are over
-  readonly left: number; // units in view of the same phase that are left out
-  readonly worth: 0 | 1 | 2; // of these units
-  readonly mean: Float32Array;
-  readonly median: Float32Array;
-  readonly p5: Float32Array;
-  readonly p95: Float32Array;
-}
-
-// The prompt differs from what is generated and its tokens share their step equally, so it counts only
-// if nothing else is in view, and each of its steps once. Times are of the columns with a value, and of
-// the generated units that are worth most, as those of the tables (docs/heat.md); of bytes and counts, a
-// column without a value is a zero.
-export function rowQuantiles(raster: Raster, view: Range, columns: Columns): RowQuantiles {
-  const { x, width, height, cells } = raster;
-  const { worth } = columns;
-  const [first, end] = columnsIn(raster, view);
-  const unitsOf = (column: number): Range => ({
-    from: pixelStart(x, width, column),
-    to: pixelStart(x, width, column + 1),
-  });
-  const isLastOfStep = (column: number): boolean => {
-    const { from, to } = unitsOf(column);
-    for (let unit = from; unit < to; unit += 1) if (columns.ends(unit)) return true;
-    return column === end - 1;
-  };
-  // The least of its units: a pixel is their mean.
-  const worthOf = (column: number): 0 | 1 | 2 => {
-    const { from, to } = unitsOf(column);
-    let least: 0 | 1 | 2 = 2;
-    for (let unit = from; worth && unit < to; unit += 1) {
-      const one = worth(unit);
-      if (one < least) least = one;
-    }
-    return least;
-  };
-  const over = (
-    of: RowQuantiles['of'],
-    all: readonly number[],
-    isRanked: boolean,
-  ): RowQuantiles => {
-    const best = isRanked ? all.reduce<0 | 1 | 2>((most, one) => (worthOf(one) > most ? worthOf(one) : most), 0) : 2; // prettier-ignore
-    const counted = isRanked ? all.filter((column) => worthOf(column) === best) : all;
-    const units = (list: readonly number[]): number => list.reduce((sum, one) => sum + spanOf(unitsOf(one)), 0); // prettier-ignore
-    const row = (): Float32Array => new Float32Array(height);
-    const found = { of, units: units(counted), left: units(all) - units(counted), worth: best, mean: row(), median: row(), p5: row(), p95: row() }; // prettier-ignore
-    const known = new Float32Array(counted.length);
-    for (let y = 0; y < height; y += 1) {
-      let count = 0;
-      let sum = 0;
-      for (const column of counted) {
-        const value = cells[y * width + column] ?? 0;
-        sum += value;
-        if (value > 0 || worth === null) known[count++] = value;
-      }
-      const sorted = known.subarray(0, count).sort();
-      found.mean[y] = count > 0 ? sum / count : 0;
-      found.median[y] = quantile(sorted, 0.5) ?? 0;
-      found.p5[y] = quantile(sorted, 0.05) ?? 0;
-      found.p95[y] = quantile(sorted, 0.95) ?? 0;
-    }
-    return found;
-  };
-  const inView = Array.from({ length: end - first }, (_, i) => first + i);
-  const isGenerated = (column: number): boolean =>
-    pixelStart(x, width, column) >= columns.generatedFrom;
-  const generated = over('generated', inView.filter(isGenerated), worth !== null);
-  if (generated.mean.some((value) => value > 0)) return generated;
-  return over(
-    'prompt',
-    inView.filter((column) => !isGenerated(column) && isLastOfStep(column)),
-    false,
-  );
 }
 
 export interface Area {

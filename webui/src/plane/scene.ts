@@ -1,8 +1,9 @@
 // What a plane shows: its axes, its sources and its colours.
 import type { Axis, Section } from './axis';
 import type { Colours } from './colours';
-import type { Columns, ValueRange } from './raster';
+import type { ValueRange } from './raster';
 import type { Range } from './range';
+import type { RowFiguresSource } from './sources/row_figures';
 import type { Source } from './sources/source';
 import type { MarkedPixels } from './sources/column_marks';
 
@@ -24,6 +25,8 @@ export interface Track {
   readonly y: Axis;
   readonly share: number; // of the height
   readonly source: Source;
+  // Of one step or token, from the server; null: the margin has means over x.
+  readonly figures: RowFiguresSource | null;
   readonly lanes?: readonly Lane[];
 }
 
@@ -36,7 +39,6 @@ export interface Scene {
   readonly lens: boolean;
   // Without sums of the columns and figures of the rows: values with signs cancel out.
   readonly bare?: true;
-  readonly medians: Columns | null; // the figures of the rows are over these; null: means over x
   readonly valueText: (value: number, track: number) => string;
   // Timing of the units of x, and whether a line follows a unit; null: none.
   readonly marks: {

@@ -3,15 +3,10 @@ import { useSignal, type ReadonlySignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { nextSort, type Column, type Sort } from '../../grid/column';
 import { positionText } from '../../plane/axis';
-import { basisOfRows } from '../../plane/paint_margins';
+import { basisOf, phaseOf, unitsOf } from '../../plane/paint_margins';
 import type { Plane } from '../../plane/plane';
-import {
-  pixelStart,
-  rowMeans,
-  rowQuantiles,
-  sectionTotals,
-  type RowQuantiles,
-} from '../../plane/raster';
+import type { RowFigures } from '../../plane/sources/row_figures';
+import { pixelStart, rowMeans, sectionTotals } from '../../plane/raster';
 import { overlaps, spanOf, type Range } from '../../plane/range';
 import type { Lane, Scene } from '../../plane/scene';
 import { formatCount, plural } from '../../format';
@@ -55,9 +50,9 @@ export function MapTable({
   const camera = model.camera.value;
   const of = plane.value;
   void of?.painted.value;
-  const { rows, quantilesOf, basis } = of && scene ? rowsOf(of, model) : NO_ROWS;
+  const { rows, quantiles, hint } = of && scene ? rowsOf(of, model) : NO_ROWS;
   // Medians first: single disturbed steps do not change them.
-  const sort = chosen.value ?? { key: quantilesOf ? 'median' : 'sum', descending: true };
+  const sort = chosen.value ?? { key: quantiles === null ? 'sum' : 'median', descending: true };
   const { key, descending } = sort;
   const sorted = useMemo(
     () =>
@@ -80,11 +75,11 @@ export function MapTable({
     return [
       { key: 'name', title: axis, width: 160, mono: true, text: (row) => row.name },
       { key: 'sum', title: value, width: 110, align: 'right', text: (row) => sumText(shown.value, row.sum), bar: (row) => (largest > 0 ? row.sum / largest : 0) },
-      ...(quantilesOf === null ? [] : quantileColumns(quantilesOf, basis)),
+      ...(quantiles === null ? [] : quantileColumns(quantiles, hint)),
       ...lanes.map((lane) => laneColumn(lane)),
       { key: 'share', title: 'share in view', width: 90, align: 'right', unsortable: true, text: (row) => `${Number((100 * row.share).toPrecision(3))} %` },
     ]; // prettier-ignore
-  }, [rows, axis, shown.value, value, quantilesOf, basis, lanes]);
+  }, [rows, axis, shown.value, value, quantiles, hint, lanes]);
   void camera;
   return (
     <div class="map-table">
@@ -144,13 +139,13 @@ export function rowName({ y }: MapOptions, scene: Scene | null): string {
 
 type Quantile = 'median' | 'p5' | 'p95';
 
-const quantileColumns = (of: RowQuantiles['of'], basis: string): readonly Column<Row>[] =>
+const quantileColumns = (of: string, hint: string): readonly Column<Row>[] =>
   (['median', 'p5', 'p95'] as const).map((key) => ({
     key,
     title: key === 'median' ? `median, ${of}` : key,
     width: key === 'median' ? 120 : 84,
     align: 'right',
-    ...(basis === '' ? {} : { hint: `${key}, ${of}, ${basis}` }),
+    ...(hint === '' ? {} : { hint: `${key}, ${of}, ${hint}` }),
     ...(key === 'median' ? {} : { unsortable: true }),
     text: ({ quantiles }) => quantiles?.[key] ?? '',
   }));
@@ -171,71 +166,107 @@ function laneColumn(lane: Lane): Column<Row> {
 
 interface Rows {
   readonly rows: readonly Row[];
-  readonly quantilesOf: RowQuantiles['of'] | null;
-  readonly basis: string; // of the quantiles, if not of all units
+  readonly quantiles: string | null; // of which phase; null: there are none
+  readonly hint: string; // which units these are of, if not of all
 }
 
-const NO_ROWS: Rows = { rows: [], quantilesOf: null, basis: '' };
+const NO_ROWS: Rows = { rows: [], quantiles: null, hint: '' };
+
+type RowOfTrack = Omit<Row, 'share'>;
 
 function rowsOf(plane: Plane, model: MapModel): Rows {
   const scene = model.scene.peek();
-  const layout = plane.layout();
-  if (!scene || !layout) return NO_ROWS;
-  let quantilesOf: Rows['quantilesOf'] = null;
-  let basis = '';
-  const all = scene.tracks.flatMap(({ y: axis }, track): Omit<Row, 'share'>[] => {
-    const raster = plane.raster(track);
-    const view = layout.tracks[track]?.y;
-    if (!raster || !view) return [];
-    const means = rowMeans(raster, layout.x);
-    const columns =
-      Math.min(layout.x.to, scene.x.whole.to) - Math.max(layout.x.from, scene.x.whole.from);
-    if (axis.kind === 'bytes' && axis.parts.length > 0) {
-      return sectionTotals(raster, means, axis.parts).map(({ section, value }) => {
-        const middle = (section.from + section.to) / 2;
-        return {
-          name: model.tensorAt(axis, middle) ?? section.name,
-          track,
-          y: middle,
-          range: section,
-          sum: value * columns,
-          median: 0,
-          quantiles: null,
-        };
-      });
-    }
-    const all = scene.medians && rowQuantiles(raster, layout.x, scene.medians);
-    if (all) [quantilesOf, basis] = [all.of, basisOfRows(all, scene.x.name)];
-    // A row without time has none; one that is not read has 0 bytes.
-    const isTime = scene.medians?.worth !== null;
-    const text = (value: number | undefined): string =>
-      value === undefined || (value === 0 && isTime) ? '' : scene.valueText(value, track);
-    return Array.from({ length: raster.height }, (_, row) => row).flatMap((row) => {
-      const range = {
-        from: pixelStart(raster.y, raster.height, row),
-        to: pixelStart(raster.y, raster.height, row + 1),
-      };
-      if (!overlaps(range, axis.whole)) return []; // the picture has more than the axis
-      const more = spanOf(range) > 1 && axis.kind === 'rows' ? ' …' : '';
-      return {
-        name: positionText(axis, range.from) + more,
-        track,
-        y: range.from,
-        range,
-        sum: (means[row] ?? 0) * spanOf(range) * columns,
-        median: all?.median[row] ?? 0,
-        quantiles: all && {
-          median: text(all.median[row]),
-          p5: text(all.p5[row]),
-          p95: text(all.p95[row]),
-        },
-      };
-    });
+  if (!scene) return NO_ROWS;
+  const all = scene.tracks.flatMap(({ y }, track) => {
+    if (y.kind === 'bytes' && y.parts.length > 0) return sectionsOf(plane, model, scene, track);
+    const figures = plane.rowFigures(track);
+    return figures ? answeredRows(figures, scene, track) : summedRows(plane, scene, track);
   });
   const total = all.reduce((sum, row) => sum + row.sum, 0);
+  const of = scene.tracks.map((_, track) => plane.rowFigures(track)?.of).find((one) => one);
   return {
     rows: all.map((row) => ({ ...row, share: total > 0 ? row.sum / total : 0 })),
-    quantilesOf,
-    basis,
+    quantiles: of && all.some(({ quantiles }) => quantiles) ? phaseOf(of) : null,
+    hint: of ? basisOf(of, scene.x.name) : '',
   };
+}
+
+// The tensors in memory.
+function sectionsOf(
+  plane: Plane,
+  model: MapModel,
+  scene: Scene,
+  track: number,
+): readonly RowOfTrack[] {
+  const [raster, axis, layout] = [plane.raster(track), scene.tracks[track]?.y, plane.layout()];
+  if (!raster || axis?.kind !== 'bytes' || !layout) return [];
+  const columns = unitsInView(scene, layout.x);
+  return sectionTotals(raster, rowMeans(raster, layout.x), axis.parts).map(({ section, value }) => {
+    const middle = (section.from + section.to) / 2;
+    return {
+      name: model.tensorAt(axis, middle) ?? section.name,
+      track,
+      y: middle,
+      range: section,
+      sum: value * columns,
+      median: 0,
+      quantiles: null,
+    };
+  });
+}
+
+const unitsInView = ({ x }: Scene, view: Range): number =>
+  Math.min(view.to, x.whole.to) - Math.max(view.from, x.whole.from);
+
+// The rows with the figures of the server.
+function answeredRows(
+  { of, sums, y }: RowFigures,
+  scene: Scene,
+  track: number,
+): readonly RowOfTrack[] {
+  const count = sums.length;
+  // A row without time has none; one that is not read has 0 bytes.
+  const text = (value: number | null | undefined, row: number): string =>
+    typeof value === 'number' ? scene.valueText(value / unitsOf(y, count, row), track) : '';
+  return placesOf(scene, track, y, count).map(({ row, ...place }) => ({
+    ...place,
+    sum: sums[row] ?? 0,
+    median: of.median[row] ?? 0,
+    quantiles: {
+      median: text(of.median[row], row),
+      p5: text(of.p5[row], row),
+      p95: text(of.p95[row], row),
+    },
+  }));
+}
+
+// The rows with the sums of the picture.
+function summedRows(plane: Plane, scene: Scene, track: number): readonly RowOfTrack[] {
+  const [raster, layout] = [plane.raster(track), plane.layout()];
+  if (!raster || !layout) return [];
+  const means = rowMeans(raster, layout.x);
+  const columns = unitsInView(scene, layout.x);
+  return placesOf(scene, track, raster.y, raster.height).map(({ row, ...place }) => ({
+    ...place,
+    sum: (means[row] ?? 0) * spanOf(place.range) * columns,
+    median: 0,
+    quantiles: null,
+  }));
+}
+
+// The rows of which a part is on the axis.
+function placesOf(
+  scene: Scene,
+  track: number,
+  y: Range,
+  count: number,
+): readonly (Pick<Row, 'name' | 'track' | 'y' | 'range'> & { readonly row: number })[] {
+  const axis = scene.tracks[track]?.y;
+  if (!axis) return [];
+  return Array.from({ length: count }, (_, row) => row).flatMap((row) => {
+    const range = { from: pixelStart(y, count, row), to: pixelStart(y, count, row + 1) };
+    if (!overlaps(range, axis.whole)) return []; // the picture has more than the axis
+    const more = spanOf(range) > 1 && axis.kind === 'rows' ? ' …' : '';
+    return { row, name: positionText(axis, range.from) + more, track, y: range.from, range };
+  });
 }

@@ -7,6 +7,7 @@ import type { Picture } from '../../net/frames';
 import type { PictureQuery } from '../../net/types';
 import type { Box } from '../../plane/layout';
 import { LiveSource } from '../../plane/sources/live_source';
+import { RowFiguresSource, type FiguresWanted } from '../../plane/sources/row_figures';
 import { ServerSource } from '../../plane/sources/server_source';
 import { ColumnMarks } from '../../plane/sources/column_marks';
 import type { OpenSession } from '../../state/session/open_session';
@@ -22,6 +23,7 @@ export interface Made {
   readonly phase: string; // 'all', or the only one
   readonly live: LiveSource | null;
   readonly servers: readonly ServerSource[]; // by track; empty if live
+  readonly figures: readonly RowFiguresSource[]; // by track; empty: x has no steps or tokens
 }
 
 export class MapPictures {
@@ -36,6 +38,7 @@ export class MapPictures {
   private refreshAt = 0;
   private refreshTimer: ReturnType<typeof setTimeout> | null = null;
   private loadedSteps = 0;
+  private wasActive = false;
   private readonly session: OpenSession;
   private readonly box: ReadonlySignal<Box>; // pixels of the plane
 
@@ -106,14 +109,17 @@ export class MapPictures {
     const metric = options.value === 'time' ? 'ns' : options.value === 'bytes' ? 'bytes' : null;
     const isPlain = Object.keys(query).every((name) => name === 'phase');
     const { x } = options;
-    if ((x === 'step' || x === 'token') && options.y === 'layer' && metric && isPlain) {
+    const isOfUnits = x === 'step' || x === 'token';
+    const queries = tracksOf(options.y).map((y) => ({ ...query, x, y, value: options.value }));
+    const figures = isOfUnits ? queries.map((one) => this.figuresSource(one)) : [];
+    if (isOfUnits && options.y === 'layer' && metric && isPlain) {
       const live = new LiveSource(metric, phase, x);
       live.update(this.session.data);
-      this.made.value = { key, options, phase, live, servers: [] };
-      return;
+      this.made.value = { key, options, phase, live, servers: [], figures };
+    } else {
+      const servers = queries.map((one) => this.serverSource(one));
+      this.made.value = { key, options, phase: query.phase ?? 'all', live: null, servers, figures };
     }
-    const servers = tracksOf(options.y).map((y) => this.serverSource({ ...query, x: options.x, y, value: options.value })); // prettier-ignore
-    this.made.value = { key, options, phase: query.phase ?? 'all', live: null, servers };
     this.refresh();
   }
 
@@ -134,12 +140,21 @@ export class MapPictures {
     );
   }
 
+  private figuresSource(query: PictureQuery): RowFiguresSource {
+    const { id, context } = this.session;
+    return new RowFiguresSource((wanted, abort) =>
+      context.api.heatmap(id, figuresQuery(query, wanted), abort),
+    );
+  }
+
   private grow(): void {
-    const { data } = this.session;
+    const { data, active } = this.session;
     for (const marks of Object.values(this.marks)) marks.update(data);
     const made = this.made.peek();
-    if (made?.live) made.live.update(data);
-    else if (made && data.steps.length !== this.loadedSteps) this.refreshLater();
+    made?.live?.update(data);
+    const hasEnded = this.wasActive && !active.peek();
+    this.wasActive = active.peek();
+    if (made && (data.steps.length !== this.loadedSteps || hasEnded)) this.refreshLater();
   }
 
   private refreshLater(): void {
@@ -157,12 +172,24 @@ export class MapPictures {
     this.refreshAt = Date.now() + REFRESH_MS;
     this.loadedSteps = this.session.data.steps.length;
     const { w, h } = this.box.peek();
-    const servers = this.made.peek()?.servers ?? [];
+    const { servers = [], figures = [] } = this.made.peek() ?? {};
+    for (const source of figures) source.outdate();
     for (const source of servers)
       void source.refresh(w * devicePixelRatio, (h * devicePixelRatio) / servers.length);
   }
 }
 
+// A picture of one column, whose cells are the sums of the rows: a pixel for each row, or for a part of
+// the bytes of memory.
+export const figuresQuery = (query: PictureQuery, { x, y }: FiguresWanted): PictureQuery => ({
+  ...query,
+  width: 1,
+  height: query.y === 'file' || query.y === 'buffer' ? 512 : 4096,
+  row_figures: true,
+  ...(x ? { x_from: x.from, x_to: x.to } : {}),
+  ...(y ? { y_from: y.from, y_to: y.to } : {}),
+});
+
 function destroyAll(made: Made | null): void {
-  for (const source of made?.servers ?? []) source.destroy();
+  for (const source of [...(made?.servers ?? []), ...(made?.figures ?? [])]) source.destroy();
 }

@@ -2,7 +2,6 @@
 import { computed, effect, type ReadonlySignal } from '@preact/signals';
 import { sourceName } from '../../format';
 import type { Picture } from '../../net/frames';
-import type { StepSummary } from '../../net/types';
 import { sectionAt, type Axis } from '../../plane/axis';
 import type { Range } from '../../plane/range';
 import type { Scene, Track } from '../../plane/scene';
@@ -16,7 +15,6 @@ import {
   bufferPlaces,
   buffersOf,
   columnAxis,
-  generatedFrom,
   isShared,
   layerAxis,
   layersInBuffers,
@@ -98,7 +96,7 @@ export class MapScene {
   private make(): Scene | null {
     const shown = this.pictures.shown.value;
     if (!shown) return null;
-    const { options, live, servers, phase } = shown;
+    const { options, live, servers, figures, phase } = shown;
     const { log, palette, shown: values, lens } = this.options.value;
     const names = tracksOf(options.y);
     const units = names.map((name) => unitOf(options, name));
@@ -107,7 +105,6 @@ export class MapScene {
       palette,
       shown: values,
       lens,
-      medians: this.medians(options),
       valueText: (value: number, track: number) => units[track]?.text(value) ?? '',
       marks: options.x === 'token' || options.x === 'step' ? this.marks(options.x) : null,
     } as const;
@@ -118,7 +115,7 @@ export class MapScene {
       void live.version.value;
       const x = within(columnAxis(data, live.values.unit, live.values.units), range);
       const y = layerAxis(live.values.rows);
-      return { ...common, x, tracks: [{ title: 'layer', y, source: live, share: 1 }] };
+      return { ...common, x, tracks: [{ title: 'layer', y, source: live, figures: figures[0] ?? null, share: 1 }] }; // prettier-ignore
     }
     const pictures = servers.map(({ picture }) => picture.value);
     const first = pictures[0];
@@ -131,7 +128,7 @@ export class MapScene {
       const name = names[i] ?? '';
       if (!picture) return [];
       const share = name === 'buffer' ? 2 : 3;
-      return [{ title: titleOf(name), y: this.yAxis(name, picture), source, share }];
+      return [{ title: titleOf(name), y: this.yAxis(name, picture), source, figures: figures[i] ?? null, share }]; // prettier-ignore
     });
     return { ...common, x, tracks };
   }
@@ -182,31 +179,10 @@ export class MapScene {
       together: promptSteps(data, unit),
     };
   }
-
-  private medians({ x, value }: MapOptions): Scene['medians'] {
-    if (x !== 'token' && x !== 'step') return null;
-    const { data } = this.session;
-    const worth = (unit: number): 0 | 1 | 2 => {
-      const step = x === 'step' ? unit : data.stepOfToken(unit);
-      return worthOf(step === null ? undefined : data.steps[step]);
-    };
-    return {
-      generatedFrom: generatedFrom(data, x) ?? Infinity,
-      ends: (unit) => x === 'step' || isLastOfStep(data, unit),
-      worth: value === 'time' ? worth : null,
-    };
-  }
 }
 
 const titleOf = (name: string): string =>
   name === 'file' ? sourceName('disk') : name === 'buffer' ? 'buffers' : axisName(name);
-
-// As the server chooses the steps of its medians (docs/heat.md), by its verdict of each step.
-function worthOf(step: StepSummary | undefined): 0 | 1 | 2 {
-  if (!step || step.step === 0 || step.dropped || step.aborted) return 0;
-  if (step.timing === 'learned' || step.timing === 'none') return 0;
-  return step.verdict === null || step.verdict === 'clean' ? 2 : 1;
-}
 
 function isLastOfStep(data: TraceData, token: number): boolean {
   const step = data.stepOfToken(token);

@@ -144,13 +144,12 @@ const placeOf = ({ x, y }: Hit): Place | null =>
 
 const sceneOf = ({ x, y }: WeightsPicture, source: ServerSource<WeightsPicture>): Scene => ({
   x: axisOf('index', 'column', x.size),
-  tracks: [{ title: 'row', y: axisOf('index', 'row', y.size), share: 1, source }],
+  tracks: [{ title: 'row', y: axisOf('index', 'row', y.size), share: 1, source, figures: null }],
   log: false,
   palette: 'diverging',
   shown: null,
   lens: false,
   bare: true,
-  medians: null,
   valueText: shortText,
   marks: null,
 });

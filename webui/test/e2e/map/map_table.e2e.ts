@@ -8,7 +8,7 @@ import { mapPanel } from '../support/map_panel';
 import { PageFixture } from '../support/page_fixture';
 
 const fixture = PageFixture.use();
-const { map, preset, heatmap, tableRows } = mapPanel(fixture);
+const { map, preset, heatmap, tableRows, columnOf } = mapPanel(fixture);
 
 describe('a preset', () => {
   it('has the sums of REST', async () => {
@@ -83,6 +83,146 @@ describe('the table', () => {
     await expect
       .poll(() => row.locator('.vgrid-cell').nth(2).innerText())
       .toBe(sumText('time', Math.fround(median)));
+  });
+});
+
+describe('the figures of the rows', () => {
+  interface Figures {
+    readonly y: { readonly rows: readonly string[] };
+    readonly cells: readonly (readonly number[])[];
+    readonly row_figures: Readonly<Record<'mean' | 'median' | 'p5' | 'p95', readonly (number | null)[]>> & {
+      readonly phase: string;
+      readonly units: number;
+    };
+  } // prettier-ignore
+  const figures = (query: string) =>
+    fixture.get<Figures>(`heatmap?row_figures=true&width=1&height=4096&${query}`);
+  // By row: sum, median, p5 and p95 as the table writes them.
+  const texts = ({ y, cells, row_figures: of }: Figures, value: 'time' | 'bytes') =>
+    Object.fromEntries(
+      y.rows.map((name, row) => [
+        y.rows.length < 20 && name === 'none' ? 'emb+out' : name,
+        [
+          sumText(value, Math.fround(cells[row]?.[0] ?? 0)),
+          ...[of.median[row], of.p5[row], of.p95[row]].map((one) =>
+            typeof one === 'number' ? sumText(value, one) : '',
+          ),
+        ],
+      ]),
+    );
+  const shown = async () =>
+    Object.fromEntries(
+      await map()
+        .locator('.map-table .vgrid-row:not([hidden])')
+        .evaluateAll((all) =>
+          all.map((row) => {
+            const [name = '', ...cells] = [...row.children].map((cell) => cell.textContent);
+            return [name, cells.slice(0, 4)] as const;
+          }),
+        ),
+    );
+
+  // Nearest rank, as docs/glossary.md words it.
+  const quantile = (values: readonly number[], q: number): number | null =>
+    values.toSorted((a, b) => a - b).find((_, i, { length }) => (i + 1) / length >= q) ?? null;
+
+  interface StepOfSql {
+    readonly step: number;
+    readonly isUsual: boolean;
+    readonly isClean: boolean;
+  }
+  // The generated steps in a range, and which of them have the times of the model: from SQL.
+  const generatedSteps = async (from: number, to: number): Promise<readonly StepOfSql[]> => {
+    const { rows } = await fixture.sql<[number, string, string | null, number, number]>(
+      `SELECT step, timing, verdict, dropped, aborted FROM step
+       WHERE phase = 'generate' AND step >= ${from} AND step < ${to} ORDER BY step`,
+    );
+    return rows.map(([step, timing, verdict, dropped, aborted]) => ({
+      step,
+      isUsual: step > 0 && timing !== 'learned' && timing !== 'none' && !dropped && !aborted,
+      isClean: verdict === null || verdict === 'clean',
+    }));
+  };
+
+  it.each([
+    ['time', 'SELECT step, op_layer_id, sum(duration_ns) FROM op GROUP BY 1, 2'],
+    ['bytes', 'SELECT step, op_layer_id, sum(size_bytes) FROM access GROUP BY 1, 2'],
+  ] as const)('are those of REST and of SQL, of everything and of a part: %s', async (value, sql) => {
+    const session = await fixture.recorded(24);
+    const { rows } = await fixture.sql<[number, number | null, number]>(sql);
+    for (const [camera, from, to] of [['', 0, 1000], [',cx:5:17', 5, 17]] as const) {
+      const part = camera === '' ? '' : `&x_from=${from}&x_to=${to}`;
+      const answer = await figures(`x=step&y=layer&value=${value}${part}`);
+      const steps = await generatedSteps(from, to);
+      const usual = steps.filter(({ isUsual }) => isUsual);
+      const clean = usual.filter(({ isClean }) => isClean);
+      const used = value === 'bytes' ? steps : clean.length > 0 ? clean : usual;
+      expect(used.length).toBeGreaterThan(5);
+      expect(answer.row_figures).toMatchObject({ phase: 'generate', units: used.length });
+      answer.y.rows.forEach((name, row) => {
+        const layer = name === 'none' ? null : Number(name);
+        const own = rows.filter(([, of]) => of === layer);
+        const values = used.flatMap(({ step }) => own.find(([at]) => at === step)?.[2] ?? []);
+        const { mean, median, p5, p95 } = answer.row_figures;
+        const message = `${value} of layer ${name} ${camera}`;
+        expect(median[row], message).toBe(quantile(values, 0.5));
+        expect(p5[row], message).toBe(quantile(values, 0.05));
+        expect(p95[row], message).toBe(quantile(values, 0.95));
+        expect(mean[row], message).toBeCloseTo(values.reduce((a, b) => a + b, 0) / values.length, 2);
+        const inRange = own.filter(([step]) => step >= from && step < to);
+        expect(answer.cells[row]?.[0], message).toBe(inRange.reduce((sum, [, , one]) => sum + one, 0));
+      });
+      await fixture.show(session, `p.map=v:${value},table${camera}`);
+      await expect.poll(shown, { message: camera }).toEqual(texts(answer, value));
+    }
+  }); // prettier-ignore
+
+  it.each([
+    'x=token&y=layer&value=bytes',
+    'x=token&y=tensor&value=time',
+    'x=step&y=op_kind&value=time&phase=prompt',
+  ])('are those of REST: %s', async (query) => {
+    const session = await fixture.recorded(24);
+    const [x, y, value] = ['x', 'y', 'value'].map((name) => new URLSearchParams(query).get(name));
+    const phase = new URLSearchParams(query).get('phase');
+    await fixture.show(
+      session,
+      `p.map=y:${y ?? ''},x:${x ?? ''},v:${value ?? ''},table`,
+      ...(phase === null ? [] : [`ph=${phase.slice(0, 1)}`]),
+    );
+    const expected = texts(await figures(query), value === 'time' ? 'time' : 'bytes');
+    // As many rows as have room are in the document.
+    await expect.poll(async () => Object.entries(await shown()).length).toBeGreaterThan(3);
+    await expect
+      .poll(async () => {
+        const rows = await shown();
+        return Object.keys(rows).filter((name) => String(expected[name]) !== String(rows[name]));
+      })
+      .toEqual([]);
+  });
+
+  it('beside the map are the medians of times and the means of bytes', async () => {
+    const session = await fixture.recorded(24);
+    for (const value of ['time', 'bytes'] as const) {
+      await fixture.show(session, `p.map=v:${value}`);
+      const { y, row_figures: of } = await figures(`x=step&y=layer&value=${value}`);
+      const row = y.rows.indexOf('2');
+      const at = await columnOf(6, 2);
+      await fixture.page.mouse.move(at.x, at.y);
+      await expect
+        .poll(() => map().locator('.plane-figure').innerText())
+        .toBe(sumText(value, (value === 'time' ? of.median : of.mean)[row] ?? 0));
+    }
+  });
+
+  it('are of the whole session when a run has ended', async () => {
+    await fixture.runText('There was a figure', 200);
+    await map().getByRole('checkbox', { name: 'Totals' }).check();
+    await map().getByRole('columnheader', { name: 'median, generated' }).waitFor();
+    await fixture.waitDone();
+    const answer = await figures('x=step&y=layer&value=time');
+    expect(answer.row_figures.units).toBeGreaterThan(10);
+    await expect.poll(shown).toEqual(texts(answer, 'time'));
   });
 });
 

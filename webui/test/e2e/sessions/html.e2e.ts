@@ -147,6 +147,37 @@ describe('a file with the page and a session', () => {
     }
   });
 
+  it('has in the table of the map the figures of the server, of a part only the sums', async () => {
+    await exported();
+    const cells = (page: Page) =>
+      page
+        .locator('.map-table .vgrid-row:not([hidden])')
+        .evaluateAll((all) =>
+          all
+            .map((row) => [...row.children].map((cell) => cell.textContent).slice(0, 5))
+            .sort((a, b) => String(a[0]).localeCompare(String(b[0]))),
+        );
+    for (const part of ['', ',cx:3:9']) {
+      const link = `p.map=table${part}`;
+      await fixture.show(session, link);
+      const median = fixture.page
+        .locator('.map-table')
+        .getByRole('columnheader', { name: /^median/ });
+      await median.waitFor();
+      const opened = await open([`session=${session}`, link]);
+      const has = part === '' ? 5 : 2;
+      const shown = async (page: Page) =>
+        JSON.stringify((await cells(page)).map((row) => row.slice(0, has)));
+      await expect
+        .poll(async () => (await shown(opened.page)) === (await shown(fixture.page)))
+        .toBe(true);
+      expect((await cells(opened.page)).length).toBeGreaterThan(3);
+      const held = opened.page.locator('.map-table').getByRole('columnheader', { name: /^median/ });
+      expect(await held.count()).toBe(part === '' ? 1 : 0);
+      await closed(opened);
+    }
+  });
+
   it('plays the run', async () => {
     await exported();
     const opened = await open(['step=2']);

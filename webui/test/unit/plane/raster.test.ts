@@ -1,4 +1,4 @@
-import { figuresOf } from '../../../src/plane/paint_margins';
+import { figuresOf, meansOf } from '../../../src/plane/paint_margins';
 import { describe, expect, it } from 'vitest';
 import { PALETTES, colourOf, coloursOf, gradientOf, viridis } from '../../../src/plane/colours';
 import {
@@ -9,10 +9,10 @@ import {
   pixelOf,
   pixelStart,
   rowMeans,
-  rowQuantiles,
   sectionTotals,
   type Raster,
 } from '../../../src/plane/raster';
+import type { Range } from '../../../src/plane/range';
 import { fractionOf, levelOf, scaleOf, valueAt } from '../../../src/plane/scale';
 import { randomOf } from '../make';
 
@@ -61,71 +61,13 @@ describe('a raster', () => {
     height: 2,
     cells: Float32Array.of(1, 1, 1, 97, 0, 2, 2, 2),
   };
-  const times = () => 2 as const; // each is worth as much
-  const each = { generatedFrom: 0, ends: () => true, worth: times };
 
-  it('has means and medians of rows, which a single slow step does not distort', () => {
+  it('has means of rows, over the columns in view', () => {
     expect([...rowMeans(raster, raster.x)]).toEqual([25, 1.5]);
-    expect([...rowQuantiles(raster, raster.x, each).median]).toEqual([1, 2]);
-    expect([...rowQuantiles(raster, { from: 0, to: 2 }, each).median]).toEqual([1, 2]);
-  });
-
-  it('has medians of the generated units, of the prompt only if nothing else is in view', () => {
-    // 4 prompt tokens of one step, then 2 of another one, then 3 generated tokens.
-    const cells = Float32Array.of(9, 9, 9, 9, 5, 5, 1, 2, 3);
-    const x = { from: 0, to: 9 };
-    const tokens = { x, y: { from: 0, to: 1 }, width: 9, height: 1, cells };
-    const columns = {
-      generatedFrom: 6,
-      ends: (unit: number) => unit === 3 || unit >= 5,
-      worth: times,
-    };
-    expect(rowQuantiles(tokens, x, columns)).toEqual({
-      of: 'generated',
-      units: 3,
-      left: 0,
-      worth: 2,
-      mean: Float32Array.of(2),
-      median: Float32Array.of(2),
-      p5: Float32Array.of(1),
-      p95: Float32Array.of(3),
-    });
-    expect(rowQuantiles(tokens, { from: 0, to: 7 }, columns).median[0]).toBe(1);
-    // Each step of the prompt is one value, however many tokens it has: 5 and 9, of which the median
-    // is the smaller one.
-    const prompt = rowQuantiles(tokens, { from: 0, to: 6 }, columns);
-    expect(prompt).toMatchObject({ of: 'prompt', median: Float32Array.of(5) });
-    const third = Float32Array.of(9, 9, 9, 9, 5, 4, 1, 2, 3); // 9, 5, 4
-    const three = { ...columns, ends: (unit: number) => unit >= 3 };
-    expect(rowQuantiles({ ...tokens, cells: third }, { from: 0, to: 6 }, three).median[0]).toBe(5);
-    // Nothing was generated that the filter selects.
-    const onlyPrompt = Float32Array.of(9, 9, 9, 9, 5, 5, 0, 0, 0);
-    expect(rowQuantiles({ ...tokens, cells: onlyPrompt }, x, columns).of).toBe('prompt');
-  });
-
-  it('has figures that say what they are of', () => {
-    const title = (columns: typeof each | null, isPart: boolean) =>
-      figuresOf(raster, raster.x, columns, isPart, 'step').title;
-    expect(title(each, false)).toEqual(['median, generated']);
-    expect(title(each, true)).toEqual(['median, generated', 'of the visible part']);
-    expect(title(null, true)).toEqual(['mean over steps', 'of the visible part']);
-  });
-
-  it('has medians of the clean units, and means of counts with the units without one', () => {
-    // 2 of 4 units are clean; of a session without clean ones all disturbed ones count.
-    const some = { ...each, worth: (unit: number) => (unit >= 2 ? (2 as const) : (1 as const)) };
-    const found = rowQuantiles(raster, raster.x, some);
-    expect(found).toMatchObject({ of: 'generated', units: 2, left: 2, worth: 2 });
-    expect([...found.median]).toEqual([1, 2]);
-    expect(figuresOf(raster, raster.x, some, false, 'step').title).toEqual(['median, generated', 'of 2 clean steps']); // prettier-ignore
-    const none = { ...each, worth: () => 1 as const };
-    expect(figuresOf(raster, raster.x, none, false, 'step').title).toEqual(['median, generated', 'of disturbed steps']); // prettier-ignore
-    // The second row has a value in three of four units: a step in which an expert is not used counts.
-    const counts = { ...each, worth: null };
-    expect([...figuresOf(raster, raster.x, counts, false, 'step').values]).toEqual([25, 1.5]);
-    expect(figuresOf(raster, raster.x, counts, false, 'step').title).toEqual(['mean, generated']);
-    const zero = { ...raster, cells: Float32Array.of(0, 0, 0, 3, 3, 3, 3, 0) };
-    expect([...rowQuantiles(zero, raster.x, counts).median]).toEqual([0, 3]);
+    expect(meansOf(raster, raster.x, true, 'layer').title).toEqual([
+      'mean over layers',
+      'of the visible part',
+    ]);
   });
 
   it('has totals of sections, the largest first', () => {
@@ -159,6 +101,53 @@ describe('a raster', () => {
       false,
       false,
     ]);
+  });
+});
+
+describe('the figures of rows', () => {
+  const times = {
+    phase: 'generate',
+    steps: 4,
+    tokens: 4,
+    same_tokens: true,
+    learned: 0,
+    interrupted: 0,
+    first: 0,
+    disturbed: 0,
+    verdict: 'clean',
+    text: '',
+  } as const;
+  const of = {
+    phase: 'generate',
+    units: 4,
+    left_out: 0,
+    times,
+    mean: [25, null],
+    median: [4, null],
+    p5: [1, null],
+    p95: [97, null],
+  } as const;
+  const figures = (change: Partial<typeof of> | Record<string, unknown>, x: Range | null = null) =>
+    figuresOf({ of: { ...of, ...change }, sums: Float32Array.of(100, 0), x, y: { from: 0, to: 4 } }, 'token'); // prettier-ignore
+
+  it('are medians of times and means of counts, per unit of y', () => {
+    expect([...figures({}).values]).toEqual([2, 0]);
+    expect([...figures({ times: null }).values]).toEqual([12.5, 0]);
+  });
+
+  it.each([
+    [{}, ['median, generated']],
+    [{ left_out: 2 }, ['median, generated', 'of 4 clean tokens']],
+    [{ left_out: 2, units: 1, times: null }, ['mean, generated', 'of 1 token']],
+    [{ times: { ...times, verdict: 'contended' } }, ['median, generated', 'of disturbed tokens']],
+    [
+      { times: { ...times, verdict: null }, left_out: 1 },
+      ['median, generated', 'of 4 clean tokens'],
+    ],
+    [{ phase: 'prompt', units: 0 }, ['median, prompt', 'no clean step']],
+  ])('say what they are of: %j', (change, title) => {
+    expect(figures(change).title).toEqual(title);
+    expect(figures(change, { from: 1, to: 3 }).title).toEqual([...title, 'of the visible part']);
   });
 });
 

@@ -3,6 +3,7 @@ import type { Picture } from '../../../src/net/frames';
 import type { ApiResult } from '../../../src/net/api';
 import { LiveSource } from '../../../src/plane/sources/live_source';
 import { Pyramid } from '../../../src/plane/sources/pyramid';
+import { RowFiguresSource, type FiguresWanted } from '../../../src/plane/sources/row_figures';
 import {
   ServerSource,
   isEnough,
@@ -358,5 +359,85 @@ describe('a token of the prompt', () => {
     const data = dataOf([step(0)]);
     data.addToken(token(0));
     expect(valuesOf(data).units).toBe(1);
+  });
+});
+
+describe('the figures of rows', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  // A server that answers after `ms`. Its figures count the requests.
+  function figureServer(ms = 100) {
+    const requests: FiguresWanted[] = [];
+    const aborted: FiguresWanted[] = [];
+    const load = async (wanted: FiguresWanted, signal: AbortSignal): ApiResult<Picture> => {
+      requests.push(wanted);
+      const units = requests.length;
+      signal.addEventListener('abort', () => aborted.push(wanted));
+      await new Promise((done) => setTimeout(done, ms));
+      const one = [1];
+      return ok({
+        ...picture({ x: wanted.x, y: null, width: 1, height: 1 }),
+        row_figures: { phase: 'generate', units, left_out: 0, times: null, mean: one, p5: one, median: one, p95: one }, // prettier-ignore
+      });
+    };
+    return { source: new RowFiguresSource(load), load, requests, aborted };
+  }
+  const all: FiguresWanted = { x: null, y: null };
+  const part = (from: number): FiguresWanted => ({ x: { from, to: from + 10 }, y: null });
+
+  it('are asked for once for each view that stays, and shown until the next ones arrive', async () => {
+    const { source, requests, aborted } = figureServer();
+    for (let frame = 0; frame < 60; frame += 1) {
+      source.of(all);
+      await vi.advanceTimersByTimeAsync(16);
+    }
+    expect(requests).toEqual([all]);
+    expect(source.of(all)).toMatchObject({ x: null, of: { units: 1 } });
+    // A movement: no more than a request every 40 ms, all but the last cancelled.
+    for (let frame = 0; frame < 60; frame += 1) {
+      expect(source.of(part(frame))).toMatchObject({ of: { units: 1 } });
+      await vi.advanceTimersByTimeAsync(16);
+    }
+    await vi.advanceTimersByTimeAsync(200);
+    expect(requests.length).toBeLessThan(26);
+    expect(aborted.length).toBe(requests.length - 2);
+    expect(source.of(part(59))).toMatchObject({ x: part(59).x });
+  });
+
+  it('are asked for again when the session has grown, also during a slow answer', async () => {
+    const { source, requests, aborted } = figureServer(3000);
+    source.of(all);
+    for (let second = 0; second < 10; second += 1) {
+      await vi.advanceTimersByTimeAsync(1000);
+      source.outdate();
+    }
+    expect(aborted).toEqual([]);
+    expect(requests.length).toBeLessThanOrEqual(2); // half of the time is free
+    await vi.advanceTimersByTimeAsync(20_000);
+    const asked = requests.length;
+    expect(source.of(all)).toMatchObject({ of: { units: asked } });
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(requests).toHaveLength(asked);
+  });
+
+  it('are not shown of a view that has no answer', async () => {
+    const { load } = figureServer();
+    let isOffline = false;
+    const source = new RowFiguresSource((wanted, signal) =>
+      isOffline ? Promise.resolve(err({ kind: 'offline', detail: '' })) : load(wanted, signal),
+    );
+    source.of(all);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(source.of(all)).not.toBeNull();
+    isOffline = true;
+    source.of(part(1));
+    await vi.advanceTimersByTimeAsync(100);
+    expect(source.of(part(1))).toBeNull();
+    expect(vi.getTimerCount()).toBe(0);
   });
 });
