@@ -60,7 +60,7 @@ constexpr std::pair<std::string_view, const char*> kLabels[] = {
     {"request.repeat_last_n", "tokens checked for repetition"},
     {"request.silent", "tokens without text"},
     {"result.prompt_tokens", "tokens of the prompt"},
-    {"result.reused_from", "from session"},
+    {"result.reused_from", "reused from session"},
     {"result.reused_tokens", "reused tokens"},
     {"steps.new_graph", "steps with a new graph"},
 };

@@ -97,10 +97,9 @@ std::string time_text(const TokenChange& change) {
         "Too few undisturbed steps to compare the times of a {}: {} and {}, and {} are needed in "
         "each session",
         token, left.steps, right.steps, kLeastSamples);
-    if (left.steps == 0 && right.steps == 0) return why;
-    return std::format("{}. Their medians, not comparable: {} and {}", why,
-                       left.steps == 0 ? "not measured" : duration(left.median),
-                       right.steps == 0 ? "not measured" : duration(right.median));
+    if (left.steps == 0 || right.steps == 0) return why;
+    return std::format("{}. Their medians, not comparable: {} and {}", why, duration(left.median),
+                       duration(right.median));
   }
   const std::string evidence = std::format(
       "{:.0f} % interval of the change: {} to {}; medians of {} and {} undisturbed steps",

@@ -6,6 +6,7 @@ import { ok } from '../../result';
 import { CLEAN_STEPS, type FilterKey } from './filter';
 import type { OpenSession } from '../session/open_session';
 import { perSession } from '../session/per_session';
+import { modelNameOf } from '../session/told_apart';
 import { Resource } from '../resource';
 import type { Store } from '../store';
 import { sortedByText } from './total_titles';
@@ -23,7 +24,7 @@ export interface Answer {
   readonly edits?: FilterKey; // the word of the filter that the visitor replaces
   readonly step?: number; // that is shown; absent: the one shown before
   readonly op?: number; // of the step, that is selected
-  readonly withOther?: true; // with the other session, if there is only one
+  readonly withOther?: true; // with another session
   readonly generated?: true; // of the generated tokens, if there are some
   readonly times?: true; // of the clean steps, if the machine disturbed the session
 }
@@ -228,18 +229,22 @@ async function showView(store: Store, session: OpenSession, answer: Answer): Pro
     filters: sql === undefined ? view.filters : withKey(view.filters, panel, sql),
     filter: [filter, onlyClean ? CLEAN_STEPS : ''].filter(Boolean).join(' '),
     range: null,
-    ...(answer.withOther && view.other === null ? { other: onlyOther(store, session.id) } : {}),
+    ...(answer.withOther && view.other === null ? { other: otherSession(store, session) } : {}),
     ...(answer.op === undefined ? {} : { selection: { kind: 'op' as const, op: answer.op } }),
   });
   return true;
 }
 
-// The only readable session beside the open one; null: there is none, or a choice.
-function onlyOther(store: Store, id: string): string | null {
+// The newest readable session beside the open one, of the same model if there is one; null: none.
+function otherSession(store: Store, { id, info }: OpenSession): string | null {
   const page = store.sessions.page.peek();
-  if (page.is !== 'ready' || page.value.sessions.length < page.value.total) return null;
-  const others = page.value.sessions.filter((one) => one.id !== id && one.state !== 'unreadable');
-  return others.length === 1 ? (others[0]?.id ?? null) : null;
+  if (page.is !== 'ready') return null;
+  const known = info.peek();
+  const model = known.is === 'ready' ? modelNameOf(known.value) : '';
+  const others = page.value.sessions
+    .filter((one) => one.id !== id && one.state !== 'unreadable' && one.state !== 'running')
+    .toSorted((a, b) => b.start_utc_ns - a.start_utc_ns);
+  return (others.find((one) => modelNameOf(one) === model) ?? others[0])?.id ?? null;
 }
 
 async function needsClean(session: OpenSession): Promise<boolean> {
