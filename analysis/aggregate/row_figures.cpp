@@ -15,7 +15,7 @@ namespace {
 // Limit the memory: cells of a raster at once, and values that are kept at once.
 constexpr std::size_t kFigureCells = std::size_t{1} << 22;
 constexpr std::size_t kFigureValues = std::size_t{1} << 23;
-constexpr std::size_t kFigureUnits = std::size_t{1} << 22;
+constexpr std::size_t kFigureUnits = std::size_t{1} << 20;
 
 // The steps of which a part is in the range of x and passes the filter.
 Range<std::uint64_t> steps_in_range(const SessionIndex& index, const TraceFilter& filter,

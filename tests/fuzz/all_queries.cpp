@@ -14,6 +14,7 @@
 
 #include "analysis/accesses/access_table.h"
 #include "analysis/aggregate/raster.h"
+#include "analysis/aggregate/row_figures.h"
 #include "analysis/aggregate/session_statistics.h"
 #include "analysis/analyses.h"
 #include "analysis/findings/session_figures.h"
@@ -219,11 +220,15 @@ class QueryRunner {
                                                          {Axis::Step, Axis::Buffer},
                                                          {Axis::Expert, Axis::Op}}};
     for (const auto& [x, y] : pictures) {
-      for (const Value value : {Value::Touched, Value::Faults}) {
-        run_query("raster", [&] {
-          return raster(
-              index,
-              {.x = {.axis = x, .pixels = 40}, .y = {.axis = y, .pixels = 30}, .value = value});
+      for (const Value value : {Value::Touched, Value::Faults, Value::Time}) {
+        const RasterQuery query{
+            .x = {.axis = x, .pixels = 40}, .y = {.axis = y, .pixels = 30}, .value = value};
+        run_query("raster", [&] { return raster(index, query); });
+        if (x != Axis::Token && x != Axis::Step) continue;
+        run_query("row figures", [&] {
+          return raster(index, query).and_then([&](const Raster& of) {
+            return row_figures(index, query, of);
+          });
         });
       }
     }
