@@ -66,7 +66,11 @@ export function Composer({ store }: { store: Store }) {
         {wereOpened.value && <Settings store={store} />}
       </details>
       <LengthNote
-        text={mode === 'tokens' || chat.error.value !== null ? '' : chat.draft.value[mode === 'chat' ? 'message' : 'text']}
+        text={
+          mode === 'tokens' || chat.error.value !== null
+            ? ''
+            : chat.draft.value[mode === 'chat' ? 'message' : 'text']
+        }
         context={model?.context ?? 0}
         perToken={lettersPerToken(store.open.value?.data.tokens ?? [])}
       />
