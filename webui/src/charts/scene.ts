@@ -472,6 +472,8 @@ function heat(table: ChartTable, size: Size, measure: Measure): Scene {
 
 // ---- Points on logarithmic axes -------------------------------------------------------
 
+const NAME_GAP = 8; // between two names in a row
+
 function points(table: ChartTable, size: Size, measure: Measure): Scene {
   const [xs, ys] = table.series;
   const rows = table.keys.flatMap((_, row) => {
@@ -521,15 +523,20 @@ function points(table: ChartTable, size: Size, measure: Measure): Scene {
     const taken = [...dots, ...named];
     const free = places.findLast((box) => !taken.some((one) => overlap(one, box))) ?? places.at(-1); // prettier-ignore
     if (!free) continue;
-    named.push(free);
+    named.push({ ...free, x: free.x - NAME_GAP, w: free.w + 2 * NAME_GAP });
     shapes.push({ is: 'text', x: free.x, y: free.y + 7, text: name, align: 'start', tone: TEXT });
   }
-  const items = rows.map(({ row, x: vx, y: vy }): Item => {
+  const items = rows.map(({ row, x: vx, y: vy }, n): Item => {
     shapes.push({ is: 'dot', x: x(vx), y: y(vy), r: 4.5, tone: series(0) });
     const text = labelOf(table, row);
-    const label = { x: x(vx) + 8, y: y(vy) - 7, w: measure(text), h: 14 };
-    // Names that would cover each other are left to the tooltip and the table.
-    if (label.x + label.w < size.width && !named.some((other) => overlap(other, label))) {
+    const w = measure(text);
+    // At the right of its point, else at the left. Names that would cover another name or point are
+    // left to the tooltip and the table.
+    const others = [...named, ...dots.filter((_, other) => other !== n)];
+    const label = [x(vx) + 8, x(vx) - 8 - w]
+      .map((left): Box => ({ x: left, y: y(vy) - 7, w, h: 14 }))
+      .find((box) => box.x >= plot.x && box.x + w < size.width && !others.some((one) => overlap(one, box))); // prettier-ignore
+    if (label) {
       named.push(label);
       shapes.push({ is: 'text', x: label.x, y: y(vy), text, align: 'start', tone: DIM });
     }

@@ -145,10 +145,6 @@ export function ChartCard(props: Props) {
           <Files {...props} table={value} scene={scene} request={asked.value} />
         </span>
       </header>
-      <p class="chart-about dim">
-        {spec.counts}
-        {table?.basis !== undefined && <span class="chart-basis"> {table.basis}</span>}
-      </p>
       {spec.drill && <Path store={store} />}
       {!error && table?.answer && (
         <p class="chart-answer">
@@ -193,6 +189,10 @@ export function ChartCard(props: Props) {
           )}
         </>
       )}
+      <p class="chart-about dim">
+        {spec.counts}
+        {table?.basis !== undefined && <span class="chart-basis"> {table.basis}</span>}
+      </p>
     </section>
   );
 }
