@@ -752,8 +752,11 @@ std::string phases_text(const Finding& finding) {
     return f.number(name) ? duration(f, name)
                           : std::format("not measured (each step of it {})", kNoTime);
   };
-  return std::format("{}. Time per token: {} in the prompt, {} in generation.", text,
-                     time("prompt_time"), time("generate_time"));
+  // The speed of the run beside it counts everything.
+  return std::format(
+      "{}. Time per token, of the evaluation in undisturbed steps: {} in the prompt, {} in "
+      "generation.",
+      text, time("prompt_time"), time("generate_time"));
 }
 
 }  // namespace

@@ -241,7 +241,9 @@ struct Film::Builder {
           TraceError{TraceError::Kind::NotFound, "these steps have no times to play"});
     const auto ns = static_cast<double>(all_ns);
     const double speed = options.speed.value_or(ns / 1e9 / FilmOptions::kSeconds);
-    const double wanted = std::ceil(ns / 1e9 / speed * options.frames_per_second);
+    // A speed that was given in decimals is not exact: no frame for its rounding.
+    constexpr double kRounding = 1e-6;
+    const double wanted = std::ceil(ns / 1e9 / speed * options.frames_per_second - kRounding);
     if (wanted > kMaxFrames) {
       return std::unexpected(TraceError{
           TraceError::Kind::Io,

@@ -523,11 +523,13 @@ TEST(Report, SaysWhatATokenOfThePromptCostsBesideAGeneratedOne) {
   const auto text = [&] { return text_of(f, FindingKind::PromptAndGeneration); };
   EXPECT_EQ(text(),
             "A token of the prompt reads 2.00 KiB and a generated token 4.00 KiB: a step of the "
-            "prompt evaluates 32 tokens, which share the weights. Time per token: not measured "
-            "(each step of it was disturbed, interrupted or the first of its graph) in the prompt, "
-            "1.50 µs in generation.");
+            "prompt evaluates 32 tokens, which share the weights. Time per token, of the "
+            "evaluation in undisturbed steps: not measured (each step of it was disturbed, "
+            "interrupted or the first of its graph) in the prompt, 1.50 µs in generation.");
   f.phase_costs.at(Phase::Prompt).times = times(500);
-  EXPECT_TRUE(text().ends_with(" Time per token: 500 ns in the prompt, 1.50 µs in generation."))
+  EXPECT_TRUE(
+      text().ends_with(" Time per token, of the evaluation in undisturbed steps: 500 ns in "
+                       "the prompt, 1.50 µs in generation."))
       << text();
   f.phase_costs.at(Phase::Prompt).times = f.phase_costs.at(Phase::Generate).times = {};
   EXPECT_TRUE(

@@ -205,7 +205,7 @@ describe('the middle', () => {
     if (times?.steps === 0) {
       expect([total[1], total[3]]).toEqual(['not measured', 'not measured']);
       // The sentence has the bytes of both, and a click shows them.
-      await panel().getByText(/^A token of the prompt reads .* Time per token: not measured/).waitFor(); // prettier-ignore
+      await panel().getByText(/^A token of the prompt reads .* Time per token.*: not measured/).waitFor(); // prettier-ignore
       // The reason and what to do, in the words of the server.
       expect(times.text).toMatch(/left out: 1 learned\. .* run another prompt while the model stays loaded\.$/); // prettier-ignore
       await panel().getByText(`prompt: ${times.text.replace('Times: ', '').slice(0, -1)}`).first().waitFor(); // prettier-ignore
