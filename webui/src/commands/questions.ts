@@ -108,7 +108,7 @@ const QUESTIONS = [
     generated: true,
     times: true,
   }),
-  question('token', 'Which token was slowest?', 'slowest token slowest step', {
+  question('token', 'Which token was slowest?', 'slowest token slowest step speed', {
     panel: 'table',
     topic: null,
     shows: 'the steps of the generated tokens',
@@ -146,7 +146,7 @@ const QUESTIONS = [
   question(
     'phases',
     'How does the prompt differ from generation?',
-    'prompt against generation versus vs prefill decode compare phases',
+    'prompt speed prompt against generation versus vs prefill decode compare phases',
     {
       panel: 'compare',
       topic: 'phases',

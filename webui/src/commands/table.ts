@@ -458,6 +458,7 @@ function pageCommands(store: Store): readonly Command[] {
     id: `theme-${value}`,
     title,
     group,
+    words: `${value} mode colours appearance`,
     enabled: () => settings.current.peek().theme !== value,
     run: () => {
       settings.set({ theme: value });

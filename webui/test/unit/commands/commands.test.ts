@@ -143,6 +143,14 @@ describe('fuzzy', () => {
     ['memory', 'Map: Memory'],
     ['slowest layer', 'Which layer is slowest?'],
     ['breakpoint', 'Show Debugger'],
+    ['dark mode', 'Dark theme'],
+    ['light mode', 'Light theme'],
+    ['theme', 'Dark theme'],
+    ['colours', 'Light theme'],
+    ['prompt speed', 'How does the prompt differ from generation?'],
+    ['slow', 'Which layer is slowest?'],
+    ['ram', 'How much RAM is enough?'],
+    ['quantization', 'Which tensor lost most by quantization?'],
   ])('“%s” finds “%s” among the first, and no session by its letters', (query, title) => {
     const all = commandsOf(fakeStore({}), TABLE);
     const sessions = ['Describe a fox that has eaten dinners', 'Explain in a few expert words'];
