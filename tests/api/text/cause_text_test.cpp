@@ -60,7 +60,7 @@ TEST(ComparisonCauses, NamesEachDifference) {
           "Other recording: timing fast and exact. Exact timing and higher levels make every "
           "op slower.",
           "Other request: prompt text Once upon a time there was a tiny house and Once.",
-          "Reused prefix: from session none and S1, reused tokens 0 and 29. Reused tokens "
+          "Reused prefix: reused from session none and S1, reused tokens 0 and 29. Reused tokens "
           "are not evaluated.",
           "New graphs: steps with a new graph 1 and 0. The recording slows down the step in "
           "which a graph appears first.",

@@ -138,12 +138,10 @@ function Welcome({ store }: { store: Store }) {
       </p>
       {isProgram ? null : isLoaded ? (
         <Examples store={store} model={model} />
+      ) : model?.state === 'loading' ? (
+        <p class="dim">Loading {model.name}…</p>
       ) : (
-        <p class="dim">
-          {model?.state === 'loading'
-            ? `Loading ${model.name}…`
-            : 'No model is loaded: sessions can be looked at. Those of a program that is recorded into this folder (tt attach --live) appear in the panel Sessions when it evaluates something, and grow. Load a model to run a prompt.'}
-        </p>
+        <NotLoaded store={store} />
       )}
       <p>
         <button
@@ -169,6 +167,41 @@ function Welcome({ store }: { store: Store }) {
           </p>
         ))}
     </div>
+  );
+}
+
+const MAX_MODELS = 5; // that are offered here; the menu of models has all
+
+// No model can run a prompt: those that can be loaded.
+function NotLoaded({ store }: { store: Store }) {
+  const list = store.models.list.value;
+  const models = list.is === 'ready' ? list.value.models : [];
+  const available = models.filter(({ state }) => state === 'available').slice(0, MAX_MODELS);
+  return (
+    <>
+      <p class="dim">
+        {available.length > 0
+          ? 'No model is loaded. Load one to run a prompt:'
+          : 'No model is loaded, and the server has none to load: start it with -m FILE or --models-dir FOLDER to run a prompt.'}
+      </p>
+      {available.length > 0 && (
+        <p class="load-models">
+          {available.map((one) => (
+            <button
+              key={one.id}
+              type="button"
+              class="small"
+              onClick={() => void store.models.load(one)}
+            >
+              Load {one.name}
+            </button>
+          ))}
+        </p>
+      )}
+      <p class="dim">
+        Sessions can be looked at, also those that tt attach records into this folder meanwhile.
+      </p>
+    </>
   );
 }
 

@@ -141,9 +141,11 @@ export class MapPictures {
   }
 
   private figuresSource(query: PictureQuery): RowFiguresSource {
-    const { id, context } = this.session;
-    return new RowFiguresSource((wanted, abort) =>
-      context.api.heatmap(id, figuresQuery(query, wanted), abort),
+    const { id, context, data, unrecorded } = this.session;
+    return new RowFiguresSource(
+      (wanted, abort) => context.api.heatmap(id, figuresQuery(query, wanted), abort),
+      // A request has no file before its first step, and none if it is not recorded.
+      () => data.steps.length > 0 && !unrecorded.peek(),
     );
   }
 

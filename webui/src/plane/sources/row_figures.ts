@@ -26,6 +26,7 @@ export class RowFiguresSource {
   readonly version: ReadonlySignal<number>;
   private readonly changes = signal(0);
   private readonly load: LoadFigures;
+  private readonly isReady: () => boolean; // whether the session can be asked
   private shown: RowFigures | null = null;
   private wanted: FiguresWanted | null = null;
   private running: FiguresWanted | null = null;
@@ -34,8 +35,9 @@ export class RowFiguresSource {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private control: AbortController | null = null;
 
-  constructor(load: LoadFigures) {
+  constructor(load: LoadFigures, isReady: () => boolean = () => true) {
     this.load = load;
+    this.isReady = isReady;
     this.version = this.changes;
   }
 
@@ -71,6 +73,7 @@ export class RowFiguresSource {
   private async ask(): Promise<void> {
     const { wanted } = this;
     if (!wanted || isSame(wanted, this.known) || isSame(wanted, this.running)) return;
+    if (!this.isReady()) return;
     if (this.running) this.control?.abort();
     const control = new AbortController();
     this.control = control;

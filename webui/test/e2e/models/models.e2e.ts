@@ -236,6 +236,16 @@ describe('a folder of models', () => {
     return ['--models-dir', folder, '-m', dense];
   });
 
+  it('without a loaded model the chat offers those that can be loaded', async () => {
+    const { page, server } = fixture;
+    await expect.poll(() => fixture.run.isEnabled()).toBe(true);
+    await fetch(`${server.url}/api/v1/models/small/unload`, { method: 'POST' });
+    await fixture.log.getByText('No model is loaded. Load one to run a prompt:').waitFor();
+    await fixture.log.getByRole('button', { name: 'Load small' }).click();
+    await expect.poll(() => fixture.run.isEnabled()).toBe(true);
+    expect(await page.getByText('No model is loaded').count()).toBe(0);
+  });
+
   it('is read again when the model menu is opened', async () => {
     const { page } = fixture;
     await makeModel(folder, 'moe');

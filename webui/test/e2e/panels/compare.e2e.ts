@@ -80,7 +80,7 @@ describe('another session', () => {
     const row = comparison().getByRole('row', { name: /^reused tokens/ });
     expect(await row.locator('td').allInnerTexts()).toEqual([reused?.left, '0']);
     // The session that it came from, by its name on the page.
-    expect(await comparison().getByRole('row', { name: /^from session/ }).locator('td').first().innerText()).toBe('other session'); // prettier-ignore
+    expect(await comparison().getByRole('row', { name: /^reused from session/ }).locator('td').first().innerText()).toBe('other session'); // prettier-ignore
     expect(fixture.hash.get('with')).toBe(first);
     expect(await fixture.axeViolations()).toEqual([]);
     await page.keyboard.press('Escape');
