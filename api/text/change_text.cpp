@@ -7,6 +7,7 @@
 
 #include "analysis/common/format_units.h"
 #include "api/text/finding_text.h"
+#include "api/text/listed.h"
 #include "tracer/text/join.h"
 
 namespace tt {
@@ -190,7 +191,7 @@ std::string graphs_text(const Comparison& comparison) {
   };
   const bool model = is_cause(DifferenceKind::Model), settings = is_cause(DifferenceKind::Settings);
   return std::format(
-      "Ops that only one session runs: in {}. {}", join(graphs, {}, " and "),
+      "Ops that only one session runs: in {}. {}", listed(graphs),
       model && settings ? "Their models and settings differ."
       : model           ? "Their models differ."
       : settings        ? "Their settings differ."

@@ -10,7 +10,7 @@
 
 #include "analysis/common/format_units.h"
 #include "api/text/escape_control_chars.h"
-#include "tracer/text/join.h"
+#include "api/text/listed.h"
 
 namespace tt {
 
@@ -35,12 +35,6 @@ bool has(const Figures& f, std::string_view name) { return f.number_or(name, 0) 
 std::string capitalised(std::string text) {
   if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   return text;
-}
-
-// "a", "a and b", "a, b and c".
-std::string listed(const std::vector<std::string>& parts) {
-  if (parts.size() < 2) return parts.empty() ? "" : parts.front();
-  return join(std::vector(parts.begin(), parts.end() - 1)) + " and " + parts.back();
 }
 
 // " because of the memory budget of 8.00 MiB"; "": none is active.

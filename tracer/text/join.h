@@ -11,12 +11,12 @@ namespace tt {
 
 // `text` returns what std::format() prints for an element; by default the element itself.
 template <std::ranges::input_range Elements, class Text = std::identity>
-std::string join(Elements&& elements, Text text = {}, const char* between = ", ") {
+std::string join(Elements&& elements, Text text = {}) {
   std::string out;
   const char* separator = "";
   for (auto&& element : elements) {
     std::format_to(std::back_inserter(out), "{}{}", separator, std::invoke(text, element));
-    separator = between;
+    separator = ", ";
   }
   return out;
 }

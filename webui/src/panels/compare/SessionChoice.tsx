@@ -2,7 +2,7 @@
 import { formatAgo } from '../../format';
 import type { OpenSession } from '../../state/session/open_session';
 import { titleOf, type ListedSession } from '../../state/session/session_list';
-import { modelNameOf, toldApart } from '../../state/session/told_apart';
+import { byModel, modelNameOf, toldApart } from '../../state/session/told_apart';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
 
@@ -24,7 +24,13 @@ export function SessionChoice({ store, session, label = LABEL, none = 'none' }: 
   const others = listed.filter(({ id, state }) => id !== session.id && state !== 'unreadable');
   const isListed = others.some(({ id }) => id === other);
   const chosen = others.find(({ id }) => id === other);
-  const groups = groupedByModel(others, session);
+  const known = session.info.value;
+  const { same, other: rest } = byModel(others, known.is === 'ready' ? known.value : null);
+  const groups = [
+    ['the same model', same],
+    ['other models', rest],
+  ] as const;
+  const isGrouped = same.length > 0 && rest.length > 0;
   const titleOfOther = chosen ? `${nameOf(chosen, Infinity)}, ${chosen.id}` : undefined;
   return (
     <span class="compare-choice">
@@ -49,7 +55,7 @@ export function SessionChoice({ store, session, label = LABEL, none = 'none' }: 
               {text}
             </option>
           ));
-          return groups.length > 1 ? (
+          return isGrouped ? (
             <optgroup key={title} label={title}>
               {options}
             </optgroup>
@@ -60,20 +66,6 @@ export function SessionChoice({ store, session, label = LABEL, none = 'none' }: 
       </select>
     </span>
   );
-}
-
-// Those of the same model first: with another one, each figure differs. Only groups with sessions.
-function groupedByModel(
-  others: readonly ListedSession[],
-  { info }: OpenSession,
-): readonly (readonly [title: string, group: readonly ListedSession[]])[] {
-  const model = info.value.is === 'ready' ? modelNameOf(info.value.value) : '';
-  const isSame = (one: ListedSession): boolean => modelNameOf(one) === model;
-  const groups = [
-    ['the same model', others.filter(isSame)],
-    ['other models', others.filter((one) => !isSame(one))],
-  ] as const;
-  return groups.filter(([, group]) => group.length > 0);
 }
 
 // Each with the settings that tell it from others of its title and the time since it began, and of those that still read the same with the id, which has the

@@ -22,6 +22,15 @@ export interface Described {
 
 export const modelNameOf = ({ model }: Described): string => (model ? fileName(model.path) : '');
 
+// Those of the model and the others: of another model, each figure of a comparison differs.
+export function byModel<Of extends Described>(
+  sessions: readonly Of[],
+  of: Described | null,
+): { readonly same: readonly Of[]; readonly other: readonly Of[] } {
+  const isSame = (one: Of): boolean => of !== null && modelNameOf(one) === modelNameOf(of);
+  return { same: sessions.filter(isSame), other: sessions.filter((one) => !isSame(one)) };
+}
+
 interface Apart {
   readonly model: string; // file name
   readonly settings: string; // "threads 2, flash attention on"; empty: they are the same

@@ -6,7 +6,7 @@ import { ok } from '../../result';
 import { CLEAN_STEPS, type FilterKey } from './filter';
 import type { OpenSession } from '../session/open_session';
 import { perSession } from '../session/per_session';
-import { modelNameOf } from '../session/told_apart';
+import { byModel } from '../session/told_apart';
 import { Resource } from '../resource';
 import type { Store } from '../store';
 import { sortedByText } from './total_titles';
@@ -240,11 +240,11 @@ function otherSession(store: Store, { id, info }: OpenSession): string | null {
   const page = store.sessions.page.peek();
   if (page.is !== 'ready') return null;
   const known = info.peek();
-  const model = known.is === 'ready' ? modelNameOf(known.value) : '';
   const others = page.value.sessions
     .filter((one) => one.id !== id && one.state !== 'unreadable' && one.state !== 'running')
     .toSorted((a, b) => b.start_utc_ns - a.start_utc_ns);
-  return (others.find((one) => modelNameOf(one) === model) ?? others[0])?.id ?? null;
+  const { same, other } = byModel(others, known.is === 'ready' ? known.value : null);
+  return [...same, ...other][0]?.id ?? null;
 }
 
 async function needsClean(session: OpenSession): Promise<boolean> {
