@@ -129,7 +129,9 @@ const showAttached = async (page) => {
   await ask('What is a layer?');
   attach.kill('SIGTERM');
   await ended;
-  await page.locator('.session', { hasText: 'llama-server' }).locator('.session-open').click();
+  // The newest one: there is another of each theme and size before.
+  const recorded = page.locator('.session', { hasText: 'llama-server' }).first();
+  await recorded.locator('.session-open').click();
   await page
     .locator('.recorded')
     .getByText(/^llama-server, process/)

@@ -47,7 +47,8 @@ Phase phase_in(const SessionIndex& index, const TraceFilter& filter, Range<std::
              : in_range.front().phase;
 }
 
-// The units of x that stand for a step; a step without tokens has no token.
+// The units of x that a step counts as: its number, or its tokens in the range (of a step of the
+// prompt only the last one). Empty if it has none.
 Range<std::int64_t> units_of_step(const IndexedStep& step, std::uint64_t number,
                                   const RasterAxis& x) {
   if (x.axis == Axis::Step)

@@ -33,14 +33,14 @@ ModelMemory model_memory(const GraphTemplate& graph, const SessionInfo& info) {
 
 std::expected<std::shared_ptr<const GraphTemplate>, TraceError> last_graph(
     const SessionIndex& index, const SessionReader& reader) {
-  const IndexedStep* interrupted = nullptr;
+  TemplateId last{};
   for (const IndexedStep& step : index.steps() | std::views::reverse) {
     if (step.series == kNone) continue;
-    if (!step.interrupted) return reader.graph(index.series()[step.series].graph);
-    if (interrupted == nullptr) interrupted = &step;
+    if (!step.interrupted || last.v == 0) last = index.series()[step.series].graph;
+    if (!step.interrupted) break;
   }
-  if (interrupted == nullptr) return nullptr;
-  return reader.graph(index.series()[interrupted->series].graph);
+  if (last.v == 0) return nullptr;
+  return reader.graph(last);
 }
 
 std::expected<ModelMemory, TraceError> model_memory(const SessionIndex& index,

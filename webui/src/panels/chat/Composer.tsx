@@ -65,15 +65,13 @@ export function Composer({ store }: { store: Store }) {
         </summary>
         {wereOpened.value && <Settings store={store} />}
       </details>
-      <LengthNote
-        text={
-          mode === 'tokens' || chat.error.value !== null
-            ? ''
-            : chat.draft.value[mode === 'chat' ? 'message' : 'text']
-        }
-        context={model?.context ?? 0}
-        perToken={lettersPerToken(store.open.value?.data.tokens ?? [])}
-      />
+      {mode !== 'tokens' && chat.error.value === null && (
+        <LengthNote
+          text={chat.draft.value[mode === 'chat' ? 'message' : 'text']}
+          context={model?.context ?? 0}
+          perToken={lettersPerToken(store.open.value?.data.tokens ?? [])}
+        />
+      )}
       <ContextNote tokens={store.settings.current.value.maxTokens} context={model?.context ?? 0} />
     </form>
   );
